@@ -1,0 +1,12 @@
+# Warnings and sanitisers, for every target that links fxtap_flags.
+add_library(fxtap_flags INTERFACE)
+target_compile_options(fxtap_flags INTERFACE
+  -Wall -Wextra -Wshadow -Wconversion -Wvla -Wstrict-prototypes -Wmissing-prototypes)
+if(FXTAP_WERROR)
+  target_compile_options(fxtap_flags INTERFACE -Werror)
+endif()
+target_compile_definitions(fxtap_flags INTERFACE _GNU_SOURCE _FILE_OFFSET_BITS=64)
+if(FXTAP_SANITIZE)
+  target_compile_options(fxtap_flags INTERFACE -fsanitize=${FXTAP_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all -g)
+  target_link_options(fxtap_flags INTERFACE -fsanitize=${FXTAP_SANITIZE})
+endif()

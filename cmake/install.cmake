@@ -1,0 +1,10 @@
+# Where things go: a wheel carries package, extension and program; a plain install has library, headers and program.
+include(GNUInstallDirs)
+if(SKBUILD)
+  install(TARGETS fxtap_program DESTINATION ${SKBUILD_SCRIPTS_DIR})
+else()
+  install(TARGETS fxtap_program DESTINATION ${CMAKE_INSTALL_BINDIR})
+  install(TARGETS fxtap fxtap_static DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  install(DIRECTORY include/fxtap DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+  install(DIRECTORY docs/man/ DESTINATION ${CMAKE_INSTALL_MANDIR} OPTIONAL)
+endif()

@@ -1,0 +1,167 @@
+/*
+ * fxtap/dump.h - writing a dump: sessions, graphs, calls, tensors.
+ *
+ *   fxtap_dump      one rank of one dump root, open for writing (one run)
+ *   fxtap_capture   one graph of it, with the names of everything it will write already formatted
+ *   fxtap_call      one call of that graph: becomes a step when it ends well
+ *
+ * Directories are made when the first tensor is submitted, not before. Files are written by worker threads into a
+ * partial folder that is renamed to the step's at the end of the call. See docs/format.md for the tree.
+ *
+ * Thread rule: a dump and a capture may be used by any threads at once; a call belongs to one thread at a time.
+ * Workers own C memory only: `release` callbacks run in the thread that makes a later fxtap_call_ function on the
+ * same call, never in a worker.
+ */
+#ifndef FXTAP_DUMP_H
+#define FXTAP_DUMP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "fxtap/graph.h"
+#include "fxtap/status.h"
+#include "fxtap/tensor.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct fxtap_dump fxtap_dump;
+typedef struct fxtap_capture fxtap_capture;
+typedef struct fxtap_call fxtap_call;
+
+typedef enum fxtap_dump_type {
+    FXTAP_DUMP_NPY = 1,  /* files and index */
+    FXTAP_DUMP_STATS = 2 /* index rows alone */
+} fxtap_dump_type;
+
+typedef struct fxtap_dump_options {
+    size_t struct_size;
+    const char *path;       /* the dump root; made when it is not there */
+    int32_t world_size;     /* >= 1 */
+    int32_t rank;           /* 0 .. world_size-1 */
+    fxtap_dump_type type;
+    bool sync;              /* each file is on its way to the disk (closed, under its name) before submit returns */
+    bool no_dedup;          /* write equal contents again instead of linking */
+    uint64_t queue_bytes;   /* bound on bytes of queued tensors; 0 means 1 GiB */
+    int32_t n_threads;      /* worker threads; 0 means as many as there are processors, 4 at most */
+    const char *versions;   /* one line for the index's run row, as "torch 2.13.0, numpy 2.4.6"; may be NULL */
+    const char *command;    /* the command line, for the run row; may be NULL */
+    uint64_t (*clock_us)(void); /* microseconds since 1970 UTC; NULL means the system's */
+} fxtap_dump_options;
+
+/* Checks the options; touches no disk. The caller owns *out. FXTAP_E_INVALID, FXTAP_E_NOMEM. */
+FXTAP_API fxtap_status fxtap_dump_open(const fxtap_dump_options *options, fxtap_dump **out);
+
+/* Waits for what is pending, closes the index and the workers. NULL is allowed. Captures of it are freed with it. */
+FXTAP_API void fxtap_dump_close(fxtap_dump *dump);
+
+/*
+ * After fork() in the child: forgets the parent's database handle and workers without touching the parent's files
+ * or locks; the next call starts a run row of its own. Must be the first call on `dump` in the child.
+ */
+FXTAP_API void fxtap_dump_after_fork(fxtap_dump *dump);
+
+/* The absolute path of the rank's folder. Borrowed. */
+FXTAP_API const char *fxtap_dump_rank_path(const fxtap_dump *dump);
+
+/* ---- graphs ---- */
+
+/*
+ * Registers a graph under number `graph_id` (>= 1, unique in the process). The record is copied.
+ * `skip_reasons`, one entry a node, says why a call_function node is not dumped ("filter", "non aten target", ...);
+ * NULL entries are dumped. *out belongs to the dump.
+ */
+FXTAP_API fxtap_status fxtap_dump_add_graph(fxtap_dump *dump, const fxtap_graph *graph, uint32_t graph_id,
+                                            const char *const *skip_reasons, fxtap_capture **out);
+
+typedef enum fxtap_io { /* pinned: stored in the index */
+    FXTAP_INPUT = 0,
+    FXTAP_OUTPUT = 1,
+    FXTAP_INOUT = 2 /* what a node mutated without returning it, saved afterwards */
+} fxtap_io;
+
+typedef uint32_t fxtap_slot; /* one place of one node: an input, an output */
+
+/*
+ * The slot of a place. `position` is the text between INPUT and the time stamp: "0", "1.2", a keyword, "kw.0".
+ * `arg_name` is the schema's name, or NULL. Asking twice gives the same slot. Callable while calls are running.
+ */
+FXTAP_API fxtap_status fxtap_capture_slot(fxtap_capture *capture, fxtap_node node, fxtap_io io, const char *position,
+                                          const char *arg_name, fxtap_slot *out);
+
+/* ---- calls ---- */
+
+/* Begins a call. FXTAP_E_NOMEM. The caller owns *out and gives it back to exactly one of end and fail. */
+FXTAP_API fxtap_status fxtap_call_begin(fxtap_capture *capture, fxtap_call **out);
+
+/* Begins a node's run: the time stamp that all its files will have (microseconds since 1970, UTC). */
+FXTAP_API uint64_t fxtap_call_stamp(fxtap_call *call);
+
+/*
+ * Takes `bytes` of the queue's bound for the next submit (a tensor larger than the bound is let in alone).
+ * Without `wait`: FXTAP_E_AGAIN when there is no room now. With it: blocks until there is. Runs due releases first.
+ */
+FXTAP_API fxtap_status fxtap_call_reserve(fxtap_call *call, uint64_t bytes, bool wait);
+
+typedef void (*fxtap_release)(void *context);
+
+typedef uint64_t fxtap_ticket; /* a value submitted in this call; 0 is none */
+
+typedef struct fxtap_submission {
+    size_t struct_size;
+    fxtap_slot slot;
+    uint64_t stamp_us;
+    fxtap_view view;            /* shape and strides are copied; data is borrowed until `release` */
+    fxtap_dtype original_dtype; /* when the view holds a converted copy (dequantised, ...); NONE: the view's dtype */
+    const char *original_layout; /* "torch.sparse_coo" where it was converted; NULL: strided */
+    const char *device;         /* where the tensor lived; NULL: "cpu" */
+    const int64_t *original_strides; /* as the tensor had them, view.ndim entries; NULL: the view's */
+    fxtap_release release;      /* may be NULL: the data then outlives the call */
+    void *context;
+} fxtap_submission;
+
+/*
+ * Queues a value. The bytes must have been reserved (fxtap_view_saved_bytes, or more). With `sync` it is written
+ * before this returns. After a first failure in this call it only releases: fxtap_call_end() tells.
+ * FXTAP_E_INVALID for a view that cannot be; then `release` has been called already.
+ */
+FXTAP_API fxtap_status fxtap_call_submit(fxtap_call *call, const fxtap_submission *submission, fxtap_ticket *out);
+
+/*
+ * The value of an earlier submit, unchanged since, under one more name. `view` (data ignored) when it is seen with
+ * another shape or order over the very same dense bytes, else NULL. No data is read again.
+ */
+FXTAP_API fxtap_status fxtap_call_alias(fxtap_call *call, fxtap_slot slot, uint64_t stamp_us, fxtap_ticket ticket,
+                                        const fxtap_view *view);
+
+/* A number, list of numbers or string: bytes are copied. `text` (UTF-8) makes a <U array and `view` is then NULL. */
+FXTAP_API fxtap_status fxtap_call_submit_small(fxtap_call *call, fxtap_slot slot, uint64_t stamp_us,
+                                               const fxtap_view *view, const char *text, size_t text_length);
+
+/* Records a place that has no file, and why or what: "meta tensor", "None", "torch.float32". */
+FXTAP_API fxtap_status fxtap_call_skip(fxtap_call *call, fxtap_slot slot, uint64_t stamp_us, const char *what);
+
+/* True when a pending job reads memory in [first, end): settle before changing it. */
+FXTAP_API bool fxtap_call_is_pending(fxtap_call *call, const void *first, const void *end);
+/* Blocks until no pending job of the dump reads memory in [first, end). */
+FXTAP_API void fxtap_call_settle(fxtap_call *call, const void *first, const void *end);
+
+/* Runs the releases that are due. Cheap when there are none. */
+FXTAP_API void fxtap_call_release_done(fxtap_call *call);
+
+/*
+ * Ends a call that succeeded: waits for its files, gives it its step number, moves its folder into place, commits its
+ * index rows, checkpoints the log. On failure (the first error of any of its jobs: FXTAP_E_IO with errno and path)
+ * the folder is kept as STEP.failed-{n}. Either way `call` is gone.
+ */
+FXTAP_API fxtap_status fxtap_call_end(fxtap_call *call, uint64_t *step_out);
+
+/* Ends a call that failed for a reason of the caller's; what was written is kept as STEP.failed-{n}. */
+FXTAP_API fxtap_status fxtap_call_fail(fxtap_call *call, const char *reason);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,228 @@
+/*
+ * fxtap/reader.h - reading a dump, with or without an index.
+ *
+ * What may be opened: a dump root, a rank, graph or step folder (also partial and failed ones), a plain folder of
+ * .npy files, one .npy file. Where there is an index (fxtap.db) it says everything; without one (TorchAir's own
+ * dumps) the names do. Nothing is trusted: names and index rows are checked, paths never leave the folder.
+ *
+ * Everything an accessor returns is borrowed and lives as long as the reader (lists: as long as the list).
+ * Thread rule: one thread uses a reader; finished lists may be read by any number of threads.
+ */
+#ifndef FXTAP_READER_H
+#define FXTAP_READER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "fxtap/dump.h"
+#include "fxtap/graph.h"
+#include "fxtap/stats.h"
+#include "fxtap/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct fxtap_reader fxtap_reader;
+
+typedef enum fxtap_origin_kind {
+    FXTAP_READ_INDEXED = 1, /* an fxtap dump */
+    FXTAP_READ_NAMED = 2,   /* no index: TorchAir's tree, read by its names */
+    FXTAP_READ_PLAIN = 3,   /* a folder of .npy files with other names: each is one tensor, by relative path */
+    FXTAP_READ_FILE = 4     /* one .npy file */
+} fxtap_origin_kind;
+
+/* FXTAP_E_IO, FXTAP_E_NOT_FOUND (nothing there that can be read), FXTAP_E_UNSUPPORTED (an index from the future). */
+FXTAP_API fxtap_status fxtap_reader_open(const char *path, fxtap_reader **out);
+FXTAP_API void fxtap_reader_close(fxtap_reader *reader);
+
+FXTAP_API fxtap_origin_kind fxtap_reader_kind(const fxtap_reader *reader);
+FXTAP_API const char *fxtap_reader_path(const fxtap_reader *reader); /* absolute */
+/* One line for each thing that could not be read as it should (an unreadable index, ...). */
+FXTAP_API size_t fxtap_reader_warning_count(const fxtap_reader *reader);
+FXTAP_API const char *fxtap_reader_warning(const fxtap_reader *reader, size_t i);
+
+/* ---- ranks, runs, graphs, steps, nodes: in order, loaded when first asked for ---- */
+
+typedef struct fxtap_rank_info {
+    int32_t world_size; /* 0 where not known (a plain folder) */
+    int32_t rank;
+    const char *path;
+    bool has_index;
+    size_t n_runs; /* run rows in the index; 1 without one */
+} fxtap_rank_info;
+
+FXTAP_API size_t fxtap_reader_rank_count(const fxtap_reader *reader);
+FXTAP_API const fxtap_rank_info *fxtap_reader_rank(const fxtap_reader *reader, size_t i);
+
+typedef struct fxtap_run_info {
+    int64_t run; /* its id in the index, from 1 */
+    int64_t pid;
+    const char *host;
+    const char *versions;
+    const char *command;
+    const char *type; /* "npy", "stats" */
+    uint64_t started_us;
+    uint64_t ended_us; /* 0: still running, or killed */
+} fxtap_run_info;
+
+FXTAP_API size_t fxtap_reader_run_count(fxtap_reader *reader, size_t rank_i);
+FXTAP_API const fxtap_run_info *fxtap_reader_run(fxtap_reader *reader, size_t rank_i, size_t i);
+
+typedef struct fxtap_graph_info {
+    size_t rank_i;
+    int64_t run;
+    uint32_t graph;      /* the number G of graph_{G} */
+    fxtap_graph_kind kind; /* 0 where not known */
+    bool has_keys;
+    fxtap_hash128 strict_key;
+    fxtap_hash128 structural_key;
+    uint32_t occurrence; /* among equal strict keys of the run, from 0, in order of compilation */
+    size_t n_nodes;
+    size_t n_dumped;     /* nodes that are dumped */
+    size_t n_steps;      /* whole ones */
+    const char *path;    /* of graph_{G} */
+} fxtap_graph_info;
+
+/* Graphs of all ranks. `run` 0: the latest run of each rank; -1: all runs; else that one. */
+FXTAP_API fxtap_status fxtap_reader_graphs(fxtap_reader *reader, int64_t run, const fxtap_graph_info *const **out,
+                                           size_t *n_out);
+
+/* The graph's record, deserialised at first use; FXTAP_E_NOT_FOUND without an index. */
+FXTAP_API fxtap_status fxtap_reader_record(fxtap_reader *reader, const fxtap_graph_info *graph,
+                                           const fxtap_graph **out);
+
+typedef enum fxtap_step_state {
+    FXTAP_STEP_WHOLE = 1,
+    FXTAP_STEP_FAILED = 2, /* STEP.failed-{n} */
+    FXTAP_STEP_PARTIAL = 3 /* .{CALL}.partial: the process was killed, or is still writing it */
+} fxtap_step_state;
+
+typedef struct fxtap_step_info {
+    const fxtap_graph_info *graph;
+    fxtap_step_state state;
+    int64_t step;        /* -1 for a partial one */
+    int64_t call;        /* number over the whole process, from 0; -1 where not known */
+    const char *folder;  /* absolute */
+    const char *reason;  /* why it failed; "" */
+    uint64_t started_us;
+    uint64_t ended_us;
+} fxtap_step_info;
+
+FXTAP_API fxtap_status fxtap_reader_steps(fxtap_reader *reader, const fxtap_graph_info *graph,
+                                          const fxtap_step_info *const **out, size_t *n_out);
+
+typedef struct fxtap_node_info {
+    const fxtap_graph_info *graph;
+    size_t order;        /* execution order in the graph, from 0; without an index by first time stamp */
+    const char *name;
+    const char *target;
+    const char *source_file; /* "" where not known */
+    int32_t source_line;
+    const char *source_function;
+    const char *source_code;
+    const char *stack;
+    const char *module_path;
+    const char *module_type;
+    const char *skipped; /* why it is not dumped; NULL when it is */
+    uint32_t flags;      /* FXTAP_NODE_ bits */
+} fxtap_node_info;
+
+FXTAP_API fxtap_status fxtap_reader_nodes(fxtap_reader *reader, const fxtap_graph_info *graph,
+                                          const fxtap_node_info *const **out, size_t *n_out);
+
+/* ---- tensors ---- */
+
+typedef struct fxtap_tensor_info {
+    const fxtap_step_info *step; /* NULL for plain folders and single files */
+    const fxtap_node_info *node; /* NULL for plain folders and single files */
+    fxtap_io io;
+    const char *position;  /* "0", "1.2", "alpha" */
+    const char *arg_name;  /* from the schema; "" where not known */
+    const char *name;      /* the file's name without folder and time stamp, in full: "add-aten.add.Tensor.INPUT.0" */
+    const char *path;      /* absolute; NULL when there is no file (stats, skipped) */
+    const char *skipped;   /* what was recorded in place of a value: "None", "meta tensor"; NULL when it is a tensor */
+    uint64_t stamp_us;
+    bool has_meta;         /* dtype, shape, bytes are known (from the index, or after fxtap_tensor_load_meta) */
+    fxtap_dtype dtype;     /* original */
+    fxtap_dtype saved_dtype;
+    int32_t ndim;
+    const int64_t *shape;   /* as saved */
+    const int64_t *strides; /* original strides; NULL where not known */
+    const char *layout;    /* "torch.strided", ... */
+    const char *device;
+    bool fortran_order;
+    uint64_t bytes;        /* of data, as saved */
+    bool has_hash;
+    fxtap_hash128 hash;    /* XXH3-128 of the data bytes */
+    bool has_stats;
+    fxtap_stats stats;
+} fxtap_tensor_info;
+
+typedef struct fxtap_tensor_query {
+    size_t struct_size;
+    int64_t run;          /* 0 latest, -1 all */
+    int64_t rank;         /* -1: all */
+    int64_t graph;        /* -1: all */
+    int64_t step;         /* -1: all whole steps */
+    bool with_incomplete; /* failed and partial steps too */
+    const char *pattern;  /* glob on node name, target, module path or tensor name; NULL: all */
+    int io;               /* -1: all, else an fxtap_io */
+} fxtap_tensor_query;
+
+typedef struct fxtap_tensor_list fxtap_tensor_list;
+
+/* In order of rank, graph, step, execution, INPUT before OUTPUT before INOUT, position compared numerically. */
+FXTAP_API fxtap_status fxtap_reader_tensors(fxtap_reader *reader, const fxtap_tensor_query *query,
+                                            fxtap_tensor_list **out);
+FXTAP_API void fxtap_tensor_list_free(fxtap_tensor_list *list);
+FXTAP_API size_t fxtap_tensor_list_count(const fxtap_tensor_list *list);
+FXTAP_API const fxtap_tensor_info *fxtap_tensor_list_at(const fxtap_tensor_list *list, size_t i);
+
+/* Fills has_meta's fields from the file's header, where the index did not. FXTAP_E_IO, FXTAP_E_FORMAT, ... */
+FXTAP_API fxtap_status fxtap_tensor_load_meta(fxtap_tensor_list *list, size_t i);
+/* The same for statistics and hash: reads the data. */
+FXTAP_API fxtap_status fxtap_tensor_load_stats(fxtap_tensor_list *list, size_t i);
+
+/* ---- checking ---- */
+
+typedef enum fxtap_problem_kind {
+    FXTAP_PROBLEM_MISSING_FILE = 1, /* in the index, not on disk */
+    FXTAP_PROBLEM_BAD_FILE = 2,     /* truncated, foreign, unreadable */
+    FXTAP_PROBLEM_UNINDEXED = 3,    /* on disk, not in the index */
+    FXTAP_PROBLEM_HASH = 4,         /* contents differ from the recorded hash */
+    FXTAP_PROBLEM_PARTIAL_STEP = 5,
+    FXTAP_PROBLEM_FAILED_STEP = 6,
+    FXTAP_PROBLEM_NON_FINITE = 7,   /* NaN or Inf among the values */
+    FXTAP_PROBLEM_TRAILING = 8,     /* bytes after the data */
+    FXTAP_PROBLEM_INDEX = 9         /* the index itself cannot be read */
+} fxtap_problem_kind;
+
+typedef struct fxtap_problem {
+    fxtap_problem_kind kind;
+    const char *path;
+    const char *detail; /* one line */
+    const fxtap_tensor_info *tensor; /* NULL where it is about no tensor */
+} fxtap_problem;
+
+typedef struct fxtap_check fxtap_check;
+
+/* Progress: called now and then with done and total files; returning false stops with FXTAP_E_CANCELLED. */
+typedef bool (*fxtap_progress)(void *context, uint64_t done, uint64_t total);
+
+/*
+ * Checks every file of the dump against header, size and (with `read_data`) recorded hash; finds non-finite values
+ * (the first operator that produced one comes first), partial and failed steps, missing and unindexed files.
+ */
+FXTAP_API fxtap_status fxtap_reader_check(fxtap_reader *reader, bool read_data, fxtap_progress progress, void *context,
+                                          fxtap_check **out);
+FXTAP_API void fxtap_check_free(fxtap_check *check);
+FXTAP_API uint64_t fxtap_check_file_count(const fxtap_check *check);
+FXTAP_API size_t fxtap_check_problem_count(const fxtap_check *check);
+FXTAP_API const fxtap_problem *fxtap_check_problem(const fxtap_check *check, size_t i);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

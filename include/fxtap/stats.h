@@ -1,0 +1,75 @@
+/*
+ * fxtap/stats.h - one-pass statistics and the content hash of a tensor.
+ *
+ * Definitions (documented once, here):
+ *  - count: all elements. nan/pos_inf/neg_inf/zero/subnormal counts partition what they say; -0.0 is a zero.
+ *    Complex: an element is NaN when a part is NaN; else pos_inf when a part is infinite; zero when both parts are.
+ *    Subnormal is judged in the original dtype.
+ *  - min, max: over the elements that are not NaN, infinities included; absent for complex and when there is none.
+ *    Integers and bool have them exactly in min_int / max_int (unsigned 64-bit: read as uint64_t).
+ *  - abs_max: largest magnitude (complex: modulus), infinities included. int64 minimum gives 2^63 exactly.
+ *  - mean, std (population), rms, l2_norm: over the finite elements, accumulated in float64 or wider; integers
+ *    exactly, rounded once at the end. rms = sqrt(sum |x|^2 / n), l2_norm = sqrt(sum |x|^2). NaN where n is 0.
+ *    Complex mean is (mean, mean_imag); std is sqrt(mean(|x - mean|^2)).
+ *  - The scalar and the vector code give identical counts, min, max and abs_max; mean, std, rms and l2_norm agree
+ *    to 1e-12 relative (the order of summation differs).
+ */
+#ifndef FXTAP_STATS_H
+#define FXTAP_STATS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "fxtap/status.h"
+#include "fxtap/tensor.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct fxtap_stats {
+    fxtap_dtype dtype; /* the original dtype */
+    bool has_range;    /* min, max (and min_int, max_int for integers and bool) mean something */
+    uint64_t count;
+    uint64_t finite_count;
+    uint64_t nan_count;
+    uint64_t pos_inf_count;
+    uint64_t neg_inf_count;
+    uint64_t zero_count;
+    uint64_t subnormal_count;
+    double min;
+    double max;
+    int64_t min_int; /* class UINT and BOOL: the bits of a uint64_t */
+    int64_t max_int;
+    double abs_max;
+    double mean;
+    double mean_imag;
+    double std;
+    double rms;
+    double l2_norm;
+} fxtap_stats;
+
+typedef struct fxtap_hash128 {
+    uint64_t high;
+    uint64_t low;
+} fxtap_hash128;
+
+/*
+ * Statistics of the view's values (of the original dtype), and, where `hash_out` is not NULL, XXH3-128 of the saved
+ * data bytes (the bytes an .npy file has after its header), in one pass over blocks that fit the cache.
+ * FXTAP_E_INVALID, FXTAP_E_UNSUPPORTED (no saved form), FXTAP_E_NOMEM (the block of a strided view).
+ */
+FXTAP_API fxtap_status fxtap_stats_compute(const fxtap_view *view, fxtap_stats *out, fxtap_hash128 *hash_out);
+
+/*
+ * Bins for a histogram of the finite elements over [low, high] in `n_bins` equal parts (the last one closed).
+ * `bins` has n_bins entries and is overwritten; elements outside the range are not counted.
+ */
+FXTAP_API fxtap_status fxtap_stats_histogram(const fxtap_view *view, double low, double high, size_t n_bins,
+                                             uint64_t *bins);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,56 @@
+/*
+ * schema.h - the tables of the index (fxtap.db), shared by the writer and the reader.
+ *
+ * One file a rank, written by any number of runs (processes). `value` holds what is the same for every name of one
+ * value (dtype, shape, hash, statistics); `tensor` is narrow: one row a name and step. The view `tensors` joins it all
+ * for people. All times are microseconds since 1970, UTC.
+ */
+#ifndef FX_STORE_SCHEMA_H
+#define FX_STORE_SCHEMA_H
+
+#define FX_INDEX_FILE "fxtap.db"
+#define FX_INDEX_APPLICATION_ID 0x66787470 /* "fxtp" */
+#define FX_INDEX_VERSION 1                 /* PRAGMA user_version; a reader refuses a higher one */
+
+#define FX_INDEX_SCHEMA                                                                                                \
+    "CREATE TABLE run(id INTEGER PRIMARY KEY, pid INTEGER NOT NULL, host TEXT NOT NULL, started_us INTEGER NOT NULL,"   \
+    " ended_us INTEGER, world_size INTEGER NOT NULL, rank INTEGER NOT NULL, type TEXT NOT NULL,"                        \
+    " fxtap TEXT NOT NULL, versions TEXT NOT NULL, command TEXT NOT NULL);"                                             \
+    "CREATE TABLE graph(id INTEGER PRIMARY KEY, run_id INTEGER NOT NULL REFERENCES run(id), graph INTEGER NOT NULL,"    \
+    " kind TEXT NOT NULL, strict_key BLOB NOT NULL, structural_key BLOB NOT NULL, occurrence INTEGER NOT NULL,"         \
+    " record BLOB NOT NULL, UNIQUE(run_id, graph));"                                                                    \
+    "CREATE TABLE node(id INTEGER PRIMARY KEY, graph_id INTEGER NOT NULL REFERENCES graph(id),"                         \
+    " position INTEGER NOT NULL, name TEXT NOT NULL, target TEXT NOT NULL, stem TEXT NOT NULL,"                         \
+    " source_file TEXT NOT NULL, source_line INTEGER NOT NULL, source_function TEXT NOT NULL,"                          \
+    " source_code TEXT NOT NULL, stack TEXT NOT NULL, module_path TEXT NOT NULL, module_type TEXT NOT NULL,"            \
+    " flags INTEGER NOT NULL, skipped TEXT);"                                                                           \
+    "CREATE TABLE slot(id INTEGER PRIMARY KEY, node_id INTEGER NOT NULL REFERENCES node(id), io INTEGER NOT NULL,"      \
+    " position TEXT NOT NULL, arg_name TEXT NOT NULL);"                                                                 \
+    "CREATE TABLE step(id INTEGER PRIMARY KEY, graph_id INTEGER NOT NULL REFERENCES graph(id), step INTEGER NOT NULL,"  \
+    " call INTEGER NOT NULL, state TEXT NOT NULL, folder TEXT NOT NULL, started_us INTEGER NOT NULL,"                   \
+    " ended_us INTEGER NOT NULL, reason TEXT NOT NULL);"                                                                \
+    "CREATE TABLE value(id INTEGER PRIMARY KEY, dtype TEXT NOT NULL, descr TEXT NOT NULL, fortran INTEGER NOT NULL,"    \
+    " shape TEXT NOT NULL, strides TEXT NOT NULL, layout TEXT NOT NULL, device TEXT NOT NULL, bytes INTEGER NOT NULL,"  \
+    " hash BLOB NOT NULL, count INTEGER NOT NULL, finite_count INTEGER NOT NULL, nan_count INTEGER NOT NULL,"           \
+    " pos_inf_count INTEGER NOT NULL, neg_inf_count INTEGER NOT NULL, zero_count INTEGER NOT NULL,"                     \
+    " subnormal_count INTEGER NOT NULL, min, max, abs_max REAL, mean REAL, mean_imag REAL, std REAL, rms REAL,"         \
+    " l2_norm REAL);"                                                                                                   \
+    "CREATE TABLE tensor(step_id INTEGER NOT NULL, slot_id INTEGER NOT NULL, value_id INTEGER, stamp_us INTEGER NOT"    \
+    " NULL, skipped TEXT, PRIMARY KEY(step_id, slot_id)) WITHOUT ROWID;"
+
+/*
+ * Columns worth a word:
+ *  graph.record   fxtap_graph_serialise()
+ *  *.strict_key, structural_key, hash   16 bytes, high half first, big-endian
+ *  node.stem      the file name up to ".INPUT": "add_1-aten.add.Tensor", shortened or escaped where it had to be
+ *  node.skipped   NULL where the node is dumped, else why it is not
+ *  step.state     "whole", "failed"; step.folder relative to the rank's folder, as "graph_1/0"
+ *  step.call      number of the call over the whole process, from 0
+ *  value.shape    "2,3" ("" for 0-d), of the saved array; value.strides "3,1", original
+ *  value.min, max INTEGER for integers and bool (as text when over 2^63-1), REAL for floats with a range (infinite:
+ *                 SQLite's 9e999), NULL where there is no range
+ *  tensor.value_id NULL where nothing was saved: then skipped says what stood there
+ *  a tensor's file: step.folder/{stem}.{INPUT|OUTPUT|INOUT}.{position}.{YYYYMMDDHHMMSSffffff of stamp_us}.npy
+ */
+
+#endif

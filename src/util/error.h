@@ -1,0 +1,32 @@
+/*
+ * error.h - setting the calling thread's last failure. Set where the fault is found, never rewritten by callers.
+ */
+#ifndef FX_UTIL_ERROR_H
+#define FX_UTIL_ERROR_H
+
+#include "fxtap/status.h"
+
+/* Sets the line and returns `status`, so that `return fx_error(FXTAP_E_INVALID, "...")` reads well. */
+fxtap_status fx_error(fxtap_status status, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* The same with the path at fault kept for fxtap_error_path(); the line is "`path`: text". */
+fxtap_status fx_error_at(fxtap_status status, const char *path, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* FXTAP_E_IO for a failed system call: "cannot `action` `path`: strerror", with errno and path kept. */
+fxtap_status fx_error_errno(int error_number, const char *action, const char *path);
+
+fxtap_status fx_error_nomem(void);
+
+/* A failure carried from one thread to another (a worker's to the thread that ends the call). */
+typedef struct fx_error_copy {
+    fxtap_status status;
+    int error_number;
+    char message[1024];
+    char path[4096];
+} fx_error_copy;
+
+void fx_error_save(fxtap_status status, fx_error_copy *out);
+fxtap_status fx_error_restore(const fx_error_copy *copy);
+
+#endif

@@ -1,0 +1,31 @@
+/*
+ * memory.h - allocation with checked sizes. Every allocation of the library goes through here, so that a test can
+ * make the n-th one fail (fx_memory_fail_after). All return NULL with the thread's error set to FXTAP_E_NOMEM.
+ */
+#ifndef FX_UTIL_MEMORY_H
+#define FX_UTIL_MEMORY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+void *fx_alloc(size_t n_bytes);                        /* uninitialised; 0 bytes gives a unique pointer */
+void *fx_calloc(size_t n_items, size_t item_bytes);    /* zeroed, overflow-checked */
+void *fx_realloc_array(void *old, size_t n_items, size_t item_bytes); /* on failure `old` is still valid */
+char *fx_strdup(const char *text);
+void *fx_memdup(const void *bytes, size_t n_bytes);
+void fx_free(void *memory);
+
+/* Makes room for at least `needed` items by doubling; *items and *capacity change together. False: no memory. */
+bool fx_grow(void **items, size_t *capacity, size_t needed, size_t item_bytes);
+
+/* a * b and a + b; false where the result does not fit. */
+bool fx_mul_size(size_t a, size_t b, size_t *out);
+bool fx_add_size(size_t a, size_t b, size_t *out);
+bool fx_mul_u64(uint64_t a, uint64_t b, uint64_t *out);
+bool fx_add_u64(uint64_t a, uint64_t b, uint64_t *out);
+
+/* Tests only: the allocation after `n` more ones fails, once; negative switches it off. Process-wide. */
+void fx_memory_fail_after(long long n);
+
+#endif
