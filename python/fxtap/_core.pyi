@@ -1,0 +1,142 @@
+"""The extension: FX graphs become C programs and graph records, their tensors go to the dump writer."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, final
+
+from torch.fx import GraphModule
+
+version: str
+
+@final
+class Graph:
+    """A graph record, independent of torch: what the index keeps and the printers print. Immutable."""
+
+    @property
+    def kind(self) -> str:
+        """inference, forward, backward or subgraph."""
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Node names in execution order; all tuples below have one entry a node in the same order."""
+    @property
+    def ops(self) -> tuple[str, ...]:
+        """placeholder, call_function, get_attr, output, call_module or call_method."""
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """aten.add.Tensor, operator.mul, ...: what file names carry."""
+    @property
+    def flags(self) -> tuple[frozenset[str], ...]:
+        """Of mutates, undefined, random, async, aten, view."""
+    @property
+    def stack_traces(self) -> tuple[str, ...]:
+        """torch's own text, "" where there is none."""
+    @property
+    def module_paths(self) -> tuple[str, ...]:
+        """Of the innermost module, as L['self'].blocks.0.fc; "" where there is none."""
+    @property
+    def module_types(self) -> tuple[str, ...]: ...
+    @property
+    def sources(self) -> tuple[tuple[str, int, str, str], ...]:
+        """File, line, function and code of the innermost frame; ("", 0, "", "") where there is none."""
+    @property
+    def strict_key(self) -> str:
+        """32 hexadecimal digits: targets, wiring, constants, dtypes, device kinds, symbolic shapes."""
+    @property
+    def structural_key(self) -> str:
+        """32 hexadecimal digits: targets and wiring alone."""
+    @property
+    def subgraphs(self) -> tuple[Graph, ...]:
+        """Branches and bodies of higher-order operators, in order of first sight."""
+    def serialise(self) -> bytes: ...
+    @staticmethod
+    def from_bytes(data: bytes, /) -> Graph:
+        """The record of `serialise`'s bytes. ValueError when they are none."""
+    def __len__(self) -> int:
+        """The number of nodes."""
+
+def record(gm: GraphModule, kind: str = "inference", *, constant_bytes: int = 1048576) -> Graph:
+    """
+    Walk a torch.fx graph into a record.
+
+    Parameters
+    ----------
+    gm
+        Any GraphModule; subgraphs of higher-order operators are recorded with it.
+    kind
+        inference, forward or backward, else ValueError.
+    constant_bytes
+        Tensors held by the module are recorded with their values up to this many bytes each.
+    """
+
+@final
+class Dump:
+    """One rank of a dump root, open for writing. Nothing is on disk before the first tensor is."""
+
+    def __new__(
+        cls,
+        path: str,
+        *,
+        world_size: int = 1,
+        rank: int = 0,
+        type: str = "npy",
+        sync: bool = False,
+        dedup: bool = True,
+        queue_bytes: int = 0,
+        threads: int = 0,
+        versions: str | None = None,
+        command: str | None = None,
+    ) -> Dump:
+        """`type` is npy or stats; 0 means the library's own choice (1 GiB; at most 4 threads)."""
+    @property
+    def rank_path(self) -> str:
+        """The absolute path of worldsize{W}_global_rank{R}."""
+    @property
+    def closed(self) -> bool: ...
+    def close(self) -> None:
+        """Wait for what is pending and close the index. Programs then run without dumping. Idempotent."""
+    def after_fork(self) -> None:
+        """To be called first in a forked child: a new run begins, the parent's files are not touched."""
+
+@final
+class Program:
+    """
+    A torch.fx graph compiled for the run loop in C.
+
+    Called with one list of arguments (boxed calling convention), which it empties. Any number of threads may call it
+    at once, also from inside itself.
+    """
+
+    _boxed_call: bool
+
+    def __new__(
+        cls,
+        gm: GraphModule,
+        record: Graph | None = None,
+        dump: Dump | None = None,
+        graph_id: int = 0,
+        skip: Sequence[str | None] | None = None,
+        *,
+        on_error: str = "raise",
+        log: Callable[[str], object] | None = None,
+    ) -> Program:
+        """
+        Parameters
+        ----------
+        record
+            Of the same `gm`; needed with `dump`.
+        dump, graph_id
+            Where each call leaves a step; graph_id >= 1 is unique in the process.
+        skip
+            One entry a node: why it is not dumped, None for those that are. Only call_function nodes are ever dumped.
+        on_error
+            "raise": what the dump could not write is raised at the end of the call as OSError, ValueError or
+            MemoryError. "warn": `log` gets the message once, this program stops dumping, the model runs on.
+        """
+    @property
+    def dumping(self) -> bool:
+        """Whether the next call dumps anything."""
+    @property
+    def node_count(self) -> int: ...
+    def __call__(self, arguments: list[Any], /) -> Any: ...
+
+def force_dlpack_fallback(on: bool, /) -> bool:
+    """For tests: take every tensor by __dlpack__ instead of the exchange table. Returns what was set before."""
