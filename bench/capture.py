@@ -1,0 +1,323 @@
+"""Measure what a dump costs, as ratios in one run: fxtap beside the naive dumper, plain runs and the bare C writer.
+
+    python bench/capture.py [--quick] [--only SECTION] [--json FILE]
+
+Contenders take turns (A B C A B C ...), medians are compared, every run writes into a fresh folder and folders are
+deleted only at the end. Sections: rejected, tiny, gpt, gpt2, stats, memory.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+from models import make
+from naive import naive_backend, plain_backend
+
+import fxtap
+
+ROOT = Path(__file__).resolve().parent.parent
+Run = Callable[[], object]
+
+
+def alternate(contenders: dict[str, Run], rounds: int) -> dict[str, float]:
+    """Run the contenders in turn; return each one's median seconds. A run may return its own seconds."""
+    seconds: dict[str, list[float]] = {name: [] for name in contenders}
+    for turn in range(rounds + 1):
+        for name, run in contenders.items():
+            start = time.perf_counter()
+            own = run()
+            taken = own if isinstance(own, float) else time.perf_counter() - start
+            if turn > 0:
+                seconds[name].append(taken)
+    return {name: statistics.median(values) for name, values in seconds.items()}
+
+
+def compiled(model: torch.nn.Module, inputs: tuple[Any, ...], backend: Any) -> Run:
+    """Compile a model with a backend and return one inference call of it."""
+    torch._dynamo.reset()
+    function = torch.compile(model, backend=backend)
+
+    def run() -> None:
+        with torch.no_grad():
+            function(*inputs)
+
+    run()
+    return run
+
+
+def dumping(path: Path, **options: Any) -> Any:
+    """fxtap's backend, dumping to ``path``."""
+    config = fxtap.CompilerConfig()
+    config.debug.data_dump.type = options.pop("type", "npy")
+    config.debug.data_dump.path = str(path)
+    for name, value in options.items():
+        setattr(config.debug.data_dump, name, value)
+    return fxtap.get_npu_backend(compiler_config=config)
+
+
+def disk_bytes(folder: Path) -> int:
+    """Bytes of the distinct files below a folder."""
+    files = {}
+    for path in folder.rglob("*.npy"):
+        info = path.stat()
+        files[info.st_ino] = info.st_size
+    return sum(files.values())
+
+
+def newest_step(root: Path) -> Path:
+    """The last step folder of graph_1 under a dump root."""
+    steps = [p for p in root.glob("worldsize*/graph_1/*") if p.name.isdigit()]
+    return max(steps, key=lambda p: int(p.name))
+
+
+def write_manifest(step: Path, manifest: Path, store: Path) -> None:
+    """Describe a step for the bare writer: W SOURCE NAME writes new bytes, L FIRST NAME links.
+
+    Bytes that an earlier step holds are linked from there, as the dump itself does.
+    """
+    first: dict[int, str] = {}
+    for other in step.parent.iterdir():
+        if other != step and other.name.isdigit():
+            for entry in os.scandir(other):
+                first.setdefault(entry.inode(), entry.path)
+    lines = []
+    for entry in sorted(os.scandir(step), key=lambda e: e.name):
+        inode = entry.inode()
+        if inode in first:
+            lines.append(f"L {first[inode]} {entry.name}")
+        else:
+            copy = store / f"{inode}.npy"
+            shutil.copyfile(entry.path, copy)
+            first[inode] = entry.name
+            lines.append(f"W {copy} {entry.name}")
+    manifest.write_text("\n".join(lines) + "\n")
+
+
+class LimitWriter:
+    """The bare C program that writes one step's bytes; each run says its own seconds."""
+
+    def __init__(self, step: Path, work: Path) -> None:
+        self.work = work
+        self.manifest = work / "manifest"
+        self.program = work / "limit_writer"
+        store = work / "sources"
+        store.mkdir(parents=True)
+        write_manifest(step, self.manifest, store)
+        source = ROOT / "bench" / "limit_writer.c"
+        subprocess.run(["cc", "-O2", "-D_GNU_SOURCE", "-o", self.program, source], check=True)
+        self.count = 0
+
+    def __call__(self) -> float:
+        """Write into a fresh folder; the seconds that the program measured."""
+        self.count += 1
+        command = [str(self.program), str(self.manifest), str(self.work / f"out{self.count}")]
+        return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+
+
+def hashing(run: Run) -> Run:
+    """The same call under torch's DebugMode with tensor hashes."""
+    from torch.utils._debug_mode import DebugMode
+
+    def hashed() -> None:
+        with DebugMode(), DebugMode.log_tensor_hashes(hash_inputs=True):
+            run()
+
+    return hashed
+
+
+def full_dump(name: str, place: Path, rounds: int) -> dict[str, Any]:
+    """Naive, plain, aot_eager, DebugMode and fxtap on one model, in one folder's file system."""
+    model, inputs = make(name)
+    work = Path(tempfile.mkdtemp(prefix=f"fxtap-bench-{name}-", dir=place))
+    try:
+        plain = compiled(model, inputs, plain_backend([]))
+        eager = compiled(model, inputs, "aot_eager")
+        naive = compiled(model, inputs, naive_backend(work / "naive"))
+        ours = compiled(model, inputs, dumping(work / "fxtap"))
+        ours()
+        limit = LimitWriter(newest_step(work / "fxtap"), work / "limit")
+        contenders = {"plain": plain, "aot_eager": eager, "naive": naive, "fxtap": ours, "limit": limit}
+        if name != "gpt2":
+            contenders["debug_mode"] = hashing(eager)
+        seconds = alternate(contenders, rounds)
+        first = alternate_first(model, inputs, work, max(3, rounds // 3))
+        steps = len([p for p in (work / "naive" / "graph_1").iterdir()])
+        result = {
+            "seconds": seconds,
+            "speedup over naive": seconds["naive"] / seconds["fxtap"],
+            "speedup over naive, first step": first["naive"] / first["fxtap"],
+            "against the limit": seconds["fxtap"] / max(seconds["plain"], seconds["limit"]),
+            "disk against naive": disk_bytes(work / "fxtap") / disk_bytes(work / "naive"),
+            "disk against naive, first step": disk_bytes(newest_step(work / "first-fxtap-1"))
+            / disk_bytes(work / "naive" / "graph_1" / "0"),
+            "files a step": sum(1 for _ in newest_step(work / "fxtap").iterdir()),
+            "steps": steps,
+        }
+    finally:
+        fxtap_close()
+        shutil.rmtree(work, ignore_errors=True)
+    return result
+
+
+def alternate_first(model: torch.nn.Module, inputs: tuple[Any, ...], work: Path, rounds: int) -> dict[str, float]:
+    """Median seconds of the first step into a new dump root (the index is made, nothing can be linked yet)."""
+    seconds: dict[str, list[float]] = {"naive": [], "fxtap": []}
+    for turn in range(rounds):
+        for name, backend in (
+            ("naive", naive_backend(work / f"first-naive-{turn}")),
+            ("fxtap", dumping(work / f"first-fxtap-{turn}")),
+        ):
+            torch._dynamo.reset()
+            function = torch.compile(model, backend=first_call_timer(backend, seconds[name]))
+            with torch.no_grad():
+                function(*inputs)
+    return {name: statistics.median(values) for name, values in seconds.items()}
+
+
+def first_call_timer(backend: Any, seconds: list[float]) -> Any:
+    """Wrap a backend so that its compiled function's call is timed without compilation."""
+
+    def wrapped(module: torch.fx.GraphModule, example_inputs: Any, **options: Any) -> Any:
+        function = backend(module, example_inputs, **options)
+
+        def call(*args: Any) -> Any:
+            start = time.perf_counter()
+            result = function(*args)
+            seconds.append(time.perf_counter() - start)
+            return result
+
+        return call
+
+    return wrapped
+
+
+def fxtap_close() -> None:
+    """Close the dumps that are open, so that their folders can go."""
+    torch._dynamo.reset()
+    fxtap.close()
+
+
+def rejected(rounds: int) -> dict[str, Any]:
+    """The run loop with every node rejected by the filter, against the graph's own generated code."""
+    model, inputs = make("tiny")
+    seen: list[torch.fx.GraphModule] = []
+    plain = compiled(model, inputs, plain_backend(seen))
+    with tempfile.TemporaryDirectory() as folder:
+        ours = compiled(model, inputs, dumping(Path(folder), filter=lambda node: None))
+        calls = 20
+
+        def repeat(run: Run) -> Run:
+            return lambda: [run() for _ in range(calls)] and None
+
+        seconds = alternate({"generated": repeat(plain), "fxtap": repeat(ours)}, rounds)
+        fxtap_close()
+    return {"seconds": {k: v / calls for k, v in seconds.items()}, "ratio": seconds["fxtap"] / seconds["generated"]}
+
+
+def stats_only(rounds: int) -> dict[str, Any]:
+    """Statistics without files on GPT-2 124M, batch 4, 128 tokens."""
+    model, inputs = make("gpt2")
+    with tempfile.TemporaryDirectory() as folder:
+        eager = compiled(model, inputs, "aot_eager")
+        ours = compiled(model, inputs, dumping(Path(folder), type="stats"))
+        seconds = alternate({"aot_eager": eager, "fxtap": ours}, rounds)
+        fxtap_close()
+    return {"seconds": seconds, "ratio": seconds["fxtap"] / seconds["aot_eager"]}
+
+
+def peak_memory(_rounds: int) -> dict[str, Any]:
+    """Peak resident memory of a full dump of GPT-2 over the model's own, with the queue at 64 MiB and at 1 GiB."""
+    peaks = {}
+    for label, queue in (("model", None), ("64 MiB", 64 << 20), ("1 GiB", 1 << 30)):
+        command = [sys.executable, __file__, "--peak", "0" if queue is None else str(queue)]
+        out = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+        peaks[label] = int(out) * 1024
+    over = {label: (peak - peaks["model"]) / (1 << 20) for label, peak in peaks.items() if label != "model"}
+    return {"peak bytes": peaks, "MiB over the model's own": over}
+
+
+def print_peak(queue_bytes: int) -> None:
+    """Run GPT-2 twice, with a dump if ``queue_bytes``, and print the process' peak resident KiB."""
+    model, inputs = make("gpt2")
+    folder = tempfile.mkdtemp(prefix="fxtap-bench-", dir=ROOT / "build")
+    try:
+        backend = dumping(Path(folder), queue_bytes=queue_bytes) if queue_bytes else plain_backend([])
+        run = compiled(model, inputs, backend)
+        run()
+        print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+        fxtap_close()
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def places() -> dict[str, Path]:
+    """Where to write: the disk that the project is on, and memory."""
+    disk = ROOT / "build"
+    disk.mkdir(exist_ok=True)
+    found = {"disk": disk}
+    if Path("/dev/shm").is_dir():
+        found["tmpfs"] = Path("/dev/shm")
+    return found
+
+
+def sections(quick: bool) -> dict[str, Callable[[], dict[str, Any]]]:
+    """Every measurement by name."""
+    rounds = 5 if quick else 15
+    table: dict[str, Callable[[], dict[str, Any]]] = {"rejected": lambda: rejected(rounds * 3)}
+    for name, turns in (("tiny", rounds), ("gpt", rounds), ("gpt2", 3 if quick else 7)):
+        for where, place in places().items():
+            table[f"{name} {where}"] = lambda name=name, place=place, turns=turns: full_dump(name, place, turns)
+    table["stats"] = lambda: stats_only(5 if quick else 11)
+    table["memory"] = lambda: peak_memory(1)
+    return table
+
+
+def show(name: str, result: dict[str, Any]) -> None:
+    """Print one section's figures."""
+    print(f"\n{name}")
+    for key, value in result.items():
+        if isinstance(value, dict):
+            text = ", ".join(f"{k} {v * 1e3:.2f} ms" if key == "seconds" else f"{k} {v:.0f}" for k, v in value.items())
+        else:
+            text = f"{value:.3g}" if isinstance(value, float) else str(value)
+        print(f"  {key:34} {text}")
+
+
+def main() -> None:
+    """Run the sections asked for and print their ratios."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="fewer rounds")
+    parser.add_argument("--only", help="sections whose name contains this")
+    parser.add_argument("--json", type=Path, help="write the figures to this file")
+    parser.add_argument("--peak", type=int, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")
+    if options.peak is not None:
+        print_peak(options.peak)
+        return
+    print(f"torch {torch.__version__}, {torch.get_num_threads()} threads, {os.cpu_count()} processors")
+    results = {}
+    for name, section in sections(options.quick).items():
+        if options.only is None or options.only in name:
+            results[name] = section()
+            show(name, results[name])
+    if options.json:
+        options.json.write_text(json.dumps(results, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()
