@@ -31,17 +31,20 @@ FXTAP_API void fxtap_buffer_clear(fxtap_buffer *buffer); /* frees; the buffer is
 FXTAP_API fxtap_status fxtap_buffer_status(const fxtap_buffer *buffer);
 FXTAP_API void fxtap_buffer_append(fxtap_buffer *buffer, const void *bytes, size_t length);
 FXTAP_API void fxtap_buffer_text(fxtap_buffer *buffer, const char *text);
+/* No %f, %e, %g: they follow the locale. Use the three functions below. */
 FXTAP_API void fxtap_buffer_printf(fxtap_buffer *buffer, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* Shortest text that reads back to the same double: "0.1", "1e-05", "inf", "nan", "-0.0" - as Python's repr. */
 FXTAP_API void fxtap_buffer_double(fxtap_buffer *buffer, double value);
 /* The same for a float32 value: shortest that reads back to the same float. */
 FXTAP_API void fxtap_buffer_float(fxtap_buffer *buffer, float value);
+/* At most `n_digits` (1 to 17) significant digits, for people: "0.123", "1e-07", "-0", "inf" - as Python's %g. */
+FXTAP_API void fxtap_buffer_digits(fxtap_buffer *buffer, double value, int n_digits);
 
 /* JSON. Commas and nesting are kept by the writer; a key is given before each value inside an object, else NULL. */
 typedef struct fxtap_json {
     fxtap_buffer *out; /* borrowed */
-    uint64_t has_items; /* one bit a level; 64 levels at most */
+    uint64_t has_items; /* one bit a level; 63 levels at most, more is FXTAP_E_INVALID in the buffer */
     unsigned depth;
     bool pretty; /* two-space indentation */
 } fxtap_json;

@@ -1,0 +1,184 @@
+#include "fxtap/output.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "util/error.h"
+#include "util/utf8.h"
+
+#define MAX_DEPTH 63 /* level 0 is the document's own; has_items has a bit for each */
+
+void fxtap_json_init(fxtap_json *json, fxtap_buffer *out, bool pretty)
+{
+    *json = (fxtap_json){.out = out, .pretty = pretty};
+}
+
+/* What stands for one byte that JSON does not take as it is. */
+static void escape(fxtap_buffer *out, unsigned char c)
+{
+    static const char letters[][3] = {['\b'] = "\\b", ['\t'] = "\\t", ['\n'] = "\\n",
+                                      ['\f'] = "\\f", ['\r'] = "\\r", ['"'] = "\\\"", ['\\'] = "\\\\"};
+    if (c < sizeof letters / sizeof letters[0] && letters[c][0] != '\0') {
+        fxtap_buffer_append(out, letters[c], 2);
+    } else {
+        fxtap_buffer_printf(out, "\\u%04x", (unsigned)c);
+    }
+}
+
+static bool is_plain(unsigned char c)
+{
+    return c >= 0x20 && c < 0x7F && c != '"' && c != '\\';
+}
+
+static void quoted(fxtap_buffer *out, const char *text, size_t length)
+{
+    fxtap_buffer_append(out, "\"", 1);
+    size_t at = 0;
+    while (at < length) {
+        size_t end = at;
+        while (end < length && is_plain((unsigned char)text[end])) {
+            end++;
+        }
+        fxtap_buffer_append(out, text + at, end - at);
+        at = end;
+        if (at == length) {
+            break;
+        }
+        size_t used;
+        uint32_t code_point = fx_utf8_decode(text + at, length - at, &used);
+        if (used == 0) {
+            fxtap_buffer_append(out, "\xEF\xBF\xBD", 3); /* U+FFFD */
+            at++;
+        } else if (code_point < 0x80) {
+            escape(out, (unsigned char)text[at++]);
+        } else {
+            fxtap_buffer_append(out, text + at, used);
+            at += used;
+        }
+    }
+    fxtap_buffer_append(out, "\"", 1);
+}
+
+static void indent(fxtap_json *json)
+{
+    if (json->pretty) {
+        fxtap_buffer_append(json->out, "\n", 1);
+        for (unsigned i = 0; i < json->depth; i++) {
+            fxtap_buffer_append(json->out, "  ", 2);
+        }
+    }
+}
+
+/* The comma, the indentation and the key that go before a value. */
+static void prefix(fxtap_json *json, const char *key)
+{
+    uint64_t level = UINT64_C(1) << json->depth;
+    if ((json->has_items & level) != 0) {
+        fxtap_buffer_append(json->out, ",", 1);
+    }
+    json->has_items |= level;
+    if (json->depth > 0) {
+        indent(json);
+    }
+    if (key != NULL) {
+        quoted(json->out, key, strlen(key));
+        fxtap_buffer_append(json->out, ": ", json->pretty ? 2 : 1);
+    }
+}
+
+static void begin(fxtap_json *json, const char *key, const char *bracket)
+{
+    prefix(json, key);
+    fxtap_buffer_append(json->out, bracket, 1);
+    if (json->depth == MAX_DEPTH) {
+        if (json->out->status == FXTAP_OK) {
+            json->out->status = fx_error(FXTAP_E_INVALID, "json is nested more than %d levels deep", MAX_DEPTH);
+        }
+        return;
+    }
+    json->depth++;
+    json->has_items &= ~(UINT64_C(1) << json->depth);
+}
+
+static void end(fxtap_json *json, const char *bracket)
+{
+    if (json->depth == 0 || json->out->status != FXTAP_OK) {
+        return;
+    }
+    bool had_items = (json->has_items >> json->depth & 1) != 0;
+    json->depth--;
+    if (had_items) {
+        indent(json);
+    }
+    fxtap_buffer_append(json->out, bracket, 1);
+}
+
+void fxtap_json_begin_object(fxtap_json *json, const char *key)
+{
+    begin(json, key, "{");
+}
+
+void fxtap_json_end_object(fxtap_json *json)
+{
+    end(json, "}");
+}
+
+void fxtap_json_begin_array(fxtap_json *json, const char *key)
+{
+    begin(json, key, "[");
+}
+
+void fxtap_json_end_array(fxtap_json *json)
+{
+    end(json, "]");
+}
+
+void fxtap_json_null(fxtap_json *json, const char *key)
+{
+    prefix(json, key);
+    fxtap_buffer_text(json->out, "null");
+}
+
+void fxtap_json_bool(fxtap_json *json, const char *key, bool value)
+{
+    prefix(json, key);
+    fxtap_buffer_text(json->out, value ? "true" : "false");
+}
+
+void fxtap_json_int(fxtap_json *json, const char *key, int64_t value)
+{
+    prefix(json, key);
+    fxtap_buffer_printf(json->out, "%" PRId64, value);
+}
+
+void fxtap_json_uint(fxtap_json *json, const char *key, uint64_t value)
+{
+    prefix(json, key);
+    fxtap_buffer_printf(json->out, "%" PRIu64, value);
+}
+
+void fxtap_json_double(fxtap_json *json, const char *key, double value)
+{
+    if (!isfinite(value)) {
+        fxtap_json_null(json, key);
+        return;
+    }
+    prefix(json, key);
+    fxtap_buffer_double(json->out, value);
+}
+
+void fxtap_json_string(fxtap_json *json, const char *key, const char *value)
+{
+    if (value == NULL) {
+        fxtap_json_null(json, key);
+        return;
+    }
+    fxtap_json_string_n(json, key, value, strlen(value));
+}
+
+void fxtap_json_string_n(fxtap_json *json, const char *key, const char *value, size_t length)
+{
+    prefix(json, key);
+    quoted(json->out, value, length);
+}

@@ -1,0 +1,231 @@
+#include "util/number.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fxtap/output.h"
+
+#define MAX_DIGITS 17
+
+/* digits[0].digits[1..] * 10^exponent */
+typedef struct decimal {
+    char digits[MAX_DIGITS + 1];
+    int n_digits;
+    int exponent;
+} decimal;
+
+/* `value` (finite, not negative) correctly rounded to `n_digits`. */
+static void round_to(double value, int n_digits, decimal *out)
+{
+    char text[64];
+    snprintf(text, sizeof text, "%.*e", n_digits - 1, value);
+    const char *c = text;
+    out->n_digits = 0;
+    for (; *c != 'e'; c++) { /* what is between the digits is the locale's decimal point, of any bytes */
+        if (*c >= '0' && *c <= '9') {
+            out->digits[out->n_digits++] = *c;
+        }
+    }
+    out->digits[out->n_digits] = '\0';
+    out->exponent = (int)strtol(c + 1, NULL, 10);
+}
+
+/* The digits as an integer with an exponent: text without a decimal point reads the same in any locale. */
+static void integer_text(const decimal *number, char out[64])
+{
+    snprintf(out, 64, "%se%d", number->digits, number->exponent - (number->n_digits - 1));
+}
+
+static bool reads_back(const decimal *number, double value, bool single)
+{
+    char text[64];
+    integer_text(number, text);
+    return single ? strtof(text, NULL) == (float)value : strtod(text, NULL) == value;
+}
+
+/* The next decimal up, of the same number of digits. */
+static void step_up(decimal *number)
+{
+    int i = number->n_digits - 1;
+    while (i >= 0 && number->digits[i] == '9') {
+        number->digits[i--] = '0';
+    }
+    if (i >= 0) {
+        number->digits[i]++;
+    } else {
+        number->digits[0] = '1';
+        number->exponent++;
+    }
+}
+
+static void strip_zeros(decimal *number)
+{
+    while (number->n_digits > 1 && number->digits[number->n_digits - 1] == '0') {
+        number->digits[--number->n_digits] = '\0';
+    }
+}
+
+static bool is_power_of_two(double value)
+{
+    int exponent;
+    return frexp(value, &exponent) == 0.5;
+}
+
+/*
+ * The fewest digits that read back. Up to DIG digits survive the way there and back for normal numbers, so shorter
+ * forms appear as trailing zeros of that one; subnormals have less precision and are tried from one digit on. Below
+ * a power of two the numbers lie twice as close: the nearest decimal may miss where the next one up does not.
+ */
+static void shortest(double value, bool single, decimal *out)
+{
+    bool subnormal = value < (single ? (double)FLT_MIN : DBL_MIN);
+    int first = subnormal ? 1 : (single ? FLT_DIG : DBL_DIG);
+    int last = single ? 9 : MAX_DIGITS;
+    bool lopsided = is_power_of_two(value);
+    for (int n = first; n <= last; n++) {
+        round_to(value, n, out);
+        if (reads_back(out, value, single)) {
+            break;
+        }
+        decimal up = *out;
+        step_up(&up);
+        if (lopsided && n < last && reads_back(&up, value, single)) {
+            *out = up;
+            break;
+        }
+    }
+    strip_zeros(out);
+}
+
+static size_t put(char *out, size_t at, const char *bytes, size_t length)
+{
+    memcpy(out + at, bytes, length);
+    return at + length;
+}
+
+static size_t put_zeros(char *out, size_t at, int n)
+{
+    memset(out + at, '0', n > 0 ? (size_t)n : 0);
+    return n > 0 ? at + (size_t)n : at;
+}
+
+static size_t layout_fixed(const decimal *number, bool always_point, char *out, size_t at)
+{
+    size_t n = (size_t)number->n_digits;
+    if (number->exponent < 0) {
+        at = put(out, at, "0.", 2);
+        at = put_zeros(out, at, -number->exponent - 1);
+        return put(out, at, number->digits, n);
+    }
+    size_t n_whole = (size_t)number->exponent + 1;
+    if (n > n_whole) {
+        at = put(out, at, number->digits, n_whole);
+        at = put(out, at, ".", 1);
+        return put(out, at, number->digits + n_whole, n - n_whole);
+    }
+    at = put(out, at, number->digits, n);
+    at = put_zeros(out, at, (int)(n_whole - n));
+    return always_point ? put(out, at, ".0", 2) : at;
+}
+
+static size_t layout_exponent(const decimal *number, char *out, size_t at)
+{
+    at = put(out, at, number->digits, 1);
+    if (number->n_digits > 1) {
+        at = put(out, at, ".", 1);
+        at = put(out, at, number->digits + 1, (size_t)number->n_digits - 1);
+    }
+    return at + (size_t)snprintf(out + at, FX_NUMBER_BYTES - at, "e%c%02d", number->exponent < 0 ? '-' : '+',
+                                 abs(number->exponent));
+}
+
+/* NaN, infinities and zeros; 0 where `value` is none of them. */
+static size_t special_text(double value, const char *zero, char *out)
+{
+    const char *text = NULL;
+    if (isnan(value)) {
+        text = "nan";
+    } else if (isinf(value)) {
+        text = value < 0 ? "-inf" : "inf";
+    } else if (value == 0) {
+        text = signbit(value) ? zero : zero + 1;
+    }
+    return text == NULL ? 0 : (size_t)snprintf(out, FX_NUMBER_BYTES, "%s", text);
+}
+
+static size_t repr(double value, bool single, char out[FX_NUMBER_BYTES])
+{
+    size_t at = special_text(value, "-0.0", out);
+    if (at > 0) {
+        return at;
+    }
+    if (fabs(value) < 1e6 && value == (double)(int)value) {
+        return (size_t)snprintf(out, FX_NUMBER_BYTES, "%d.0", (int)value);
+    }
+    decimal number;
+    shortest(fabs(value), single, &number);
+    if (value < 0) {
+        at = put(out, at, "-", 1);
+    }
+    if (number.exponent < -4 || number.exponent >= 16) {
+        at = layout_exponent(&number, out, at);
+    } else {
+        at = layout_fixed(&number, true, out, at);
+    }
+    out[at] = '\0';
+    return at;
+}
+
+size_t fx_double_text(double value, char out[FX_NUMBER_BYTES])
+{
+    return repr(value, false, out);
+}
+
+size_t fx_float_text(float value, char out[FX_NUMBER_BYTES])
+{
+    return repr((double)value, true, out);
+}
+
+size_t fx_double_digits(double value, int n_digits, char out[FX_NUMBER_BYTES])
+{
+    size_t at = special_text(value, "-0", out);
+    if (at > 0) {
+        return at;
+    }
+    int n = n_digits < 1 ? 1 : (n_digits > MAX_DIGITS ? MAX_DIGITS : n_digits);
+    decimal number;
+    round_to(fabs(value), n, &number);
+    strip_zeros(&number);
+    if (value < 0) {
+        at = put(out, at, "-", 1);
+    }
+    if (number.exponent < -4 || number.exponent >= n) {
+        at = layout_exponent(&number, out, at);
+    } else {
+        at = layout_fixed(&number, false, out, at);
+    }
+    out[at] = '\0';
+    return at;
+}
+
+void fxtap_buffer_double(fxtap_buffer *buffer, double value)
+{
+    char text[FX_NUMBER_BYTES];
+    fxtap_buffer_append(buffer, text, fx_double_text(value, text));
+}
+
+void fxtap_buffer_float(fxtap_buffer *buffer, float value)
+{
+    char text[FX_NUMBER_BYTES];
+    fxtap_buffer_append(buffer, text, fx_float_text(value, text));
+}
+
+void fxtap_buffer_digits(fxtap_buffer *buffer, double value, int n_digits)
+{
+    char text[FX_NUMBER_BYTES];
+    fxtap_buffer_append(buffer, text, fx_double_digits(value, n_digits, text));
+}

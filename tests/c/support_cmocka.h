@@ -1,0 +1,14 @@
+/* cmocka with the headers that it needs before it, and what several tests ask for. */
+#ifndef SUPPORT_CMOCKA_H
+#define SUPPORT_CMOCKA_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#define COUNT_OF(array) (sizeof(array) / sizeof(array)[0])
+
+#endif

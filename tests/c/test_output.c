@@ -1,0 +1,288 @@
+#include "support_cmocka.h"
+
+#include <locale.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fxtap/output.h"
+#include "util/memory.h"
+#include "util/number.h"
+
+static void expect_double(double value, const char *text)
+{
+    char out[FX_NUMBER_BYTES];
+    size_t n = fx_double_text(value, out);
+    assert_string_equal(out, text);
+    assert_int_equal(n, strlen(text));
+}
+
+/* The expected texts are what Python 3.11's repr(float) prints. */
+static void test_double_is_pythons_repr(void **state)
+{
+    (void)state;
+    expect_double(0.1, "0.1");
+    expect_double(1e-5, "1e-05");
+    expect_double(0.0001, "0.0001");
+    expect_double(1e16, "1e+16");
+    expect_double(9999999999999998.0, "9999999999999998.0");
+    expect_double(123456789012345680.0, "1.2345678901234568e+17");
+    expect_double(-0.0, "-0.0");
+    expect_double(0.0, "0.0");
+    expect_double(100.0, "100.0");
+    expect_double(1e6, "1000000.0");
+    expect_double(1.0 / 3, "0.3333333333333333");
+    expect_double(2.0 / 3, "0.6666666666666666");
+    expect_double(5e-324, "5e-324");
+    expect_double(2.225073858507201e-308, "2.225073858507201e-308");
+    expect_double(1.7976931348623157e308, "1.7976931348623157e+308");
+    expect_double(0x1p-44, "5.684341886080802e-14");
+    expect_double(9007199254740993.0, "9007199254740992.0");
+    expect_double(-1.5, "-1.5");
+    expect_double(INFINITY, "inf");
+    expect_double(-INFINITY, "-inf");
+    expect_double((double)NAN, "nan");
+    expect_double(-(double)NAN, "nan");
+}
+
+static void expect_float(float value, const char *text)
+{
+    char out[FX_NUMBER_BYTES];
+    fx_float_text(value, out);
+    assert_string_equal(out, text);
+}
+
+static void test_float_is_shortest(void **state)
+{
+    (void)state;
+    expect_float(0.1f, "0.1");
+    expect_float(0.9f, "0.9");
+    expect_float(16777216.0f, "16777216.0");
+    expect_float(3.4028235e38f, "3.4028235e+38");
+    expect_float(1e-45f, "1e-45");
+    expect_float(1.1754944e-38f, "1.1754944e-38");
+    expect_float(1.0f / 3, "0.33333334");
+}
+
+static uint64_t next_random(uint64_t *state)
+{
+    *state = *state * UINT64_C(6364136223846793005) + 1442695040888963407u;
+    return *state ^ *state >> 29;
+}
+
+static void test_any_double_reads_back(void **state)
+{
+    (void)state;
+    uint64_t seed = 7;
+    for (int i = 0; i < 100000; i++) {
+        uint64_t bits = next_random(&seed);
+        double value;
+        memcpy(&value, &bits, sizeof value);
+        if (!isfinite(value)) {
+            continue;
+        }
+        char out[FX_NUMBER_BYTES];
+        fx_double_text(value, out);
+        double back = strtod(out, NULL);
+        assert_memory_equal(&back, &value, sizeof value);
+    }
+}
+
+static void test_powers_of_two_read_back(void **state)
+{
+    (void)state;
+    for (int e = -1074; e < 1024; e++) {
+        char out[FX_NUMBER_BYTES];
+        fx_double_text(ldexp(1, e), out);
+        assert_true(strtod(out, NULL) == ldexp(1, e));
+    }
+    for (int e = -149; e < 128; e++) {
+        char out[FX_NUMBER_BYTES];
+        fx_float_text(ldexpf(1, e), out);
+        assert_true(strtof(out, NULL) == ldexpf(1, e));
+    }
+}
+
+static void test_digits(void **state)
+{
+    (void)state;
+    fxtap_buffer buffer;
+    fxtap_buffer_init(&buffer);
+    const double values[] = {0.12345678, 1e-7, 123456.0, 1234567.0, -0.0, 0.99999999, -2.5, INFINITY, 100.0};
+    for (size_t i = 0; i < COUNT_OF(values); i++) {
+        fxtap_buffer_digits(&buffer, values[i], 4);
+        fxtap_buffer_text(&buffer, " ");
+    }
+    assert_string_equal(buffer.bytes, "0.1235 1e-07 1.235e+05 1.235e+06 -0 1 -2.5 inf 100 ");
+    fxtap_buffer_clear(&buffer);
+}
+
+static void test_numbers_under_a_decimal_comma(void **state)
+{
+    (void)state;
+    if (setlocale(LC_NUMERIC, "de_DE.UTF-8") == NULL && setlocale(LC_NUMERIC, "fr_FR.UTF-8") == NULL) {
+        skip();
+    }
+    expect_double(0.1, "0.1");
+    expect_double(1.0 / 3, "0.3333333333333333");
+    setlocale(LC_NUMERIC, "C");
+}
+
+static void write_document(fxtap_json *json)
+{
+    fxtap_json_begin_object(json, NULL);
+    fxtap_json_string(json, "s", "a\"\\\n\x01\x7f\xc3\xa9\xff\xed\xa0\x80!");
+    fxtap_json_string(json, "none", NULL);
+    fxtap_json_string_n(json, "nul", "a\0b", 3);
+    fxtap_json_begin_array(json, "numbers");
+    fxtap_json_double(json, NULL, (double)NAN);
+    fxtap_json_double(json, NULL, INFINITY);
+    fxtap_json_double(json, NULL, 0.5);
+    fxtap_json_int(json, NULL, INT64_MIN);
+    fxtap_json_uint(json, NULL, UINT64_MAX);
+    fxtap_json_end_array(json);
+    fxtap_json_begin_object(json, "empty");
+    fxtap_json_end_object(json);
+    fxtap_json_bool(json, "yes", true);
+    fxtap_json_end_object(json);
+}
+
+static void test_json(void **state)
+{
+    (void)state;
+    fxtap_buffer buffer;
+    fxtap_json json;
+    fxtap_buffer_init(&buffer);
+    fxtap_json_init(&json, &buffer, false);
+    write_document(&json);
+    assert_int_equal(fxtap_buffer_status(&buffer), FXTAP_OK);
+    assert_string_equal(buffer.bytes,
+                        "{\"s\":\"a\\\"\\\\\\n\\u0001\\u007f\xc3\xa9\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd!\","
+                        "\"none\":null,\"nul\":\"a\\u0000b\","
+                        "\"numbers\":[null,null,0.5,-9223372036854775808,18446744073709551615],\"empty\":{},"
+                        "\"yes\":true}");
+    fxtap_buffer_clear(&buffer);
+}
+
+static void test_json_pretty(void **state)
+{
+    (void)state;
+    fxtap_buffer buffer;
+    fxtap_json json;
+    fxtap_buffer_init(&buffer);
+    fxtap_json_init(&json, &buffer, true);
+    fxtap_json_begin_object(&json, NULL);
+    fxtap_json_begin_array(&json, "a");
+    fxtap_json_int(&json, NULL, 1);
+    fxtap_json_int(&json, NULL, 2);
+    fxtap_json_end_array(&json);
+    fxtap_json_begin_array(&json, "b");
+    fxtap_json_end_array(&json);
+    fxtap_json_end_object(&json);
+    assert_string_equal(buffer.bytes, "{\n  \"a\": [\n    1,\n    2\n  ],\n  \"b\": []\n}");
+    fxtap_buffer_clear(&buffer);
+}
+
+static void test_json_too_deep(void **state)
+{
+    (void)state;
+    fxtap_buffer buffer;
+    fxtap_json json;
+    fxtap_buffer_init(&buffer);
+    fxtap_json_init(&json, &buffer, false);
+    for (int i = 0; i < 63; i++) {
+        fxtap_json_begin_array(&json, NULL);
+    }
+    assert_int_equal(fxtap_buffer_status(&buffer), FXTAP_OK);
+    fxtap_json_begin_array(&json, NULL);
+    assert_int_equal(fxtap_buffer_status(&buffer), FXTAP_E_INVALID);
+    fxtap_buffer_clear(&buffer);
+}
+
+static void test_csv(void **state)
+{
+    (void)state;
+    fxtap_buffer buffer;
+    fxtap_buffer_init(&buffer);
+    fxtap_csv_field(&buffer, "plain", true);
+    fxtap_csv_field(&buffer, "a,b", false);
+    fxtap_csv_field(&buffer, "say \"hi\"", false);
+    fxtap_csv_field(&buffer, "two\nlines", false);
+    fxtap_csv_field(&buffer, NULL, false);
+    fxtap_csv_end_row(&buffer);
+    assert_string_equal(buffer.bytes, "plain,\"a,b\",\"say \"\"hi\"\"\",\"two\nlines\",\r\n");
+    fxtap_buffer_clear(&buffer);
+}
+
+static void test_glob(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *pattern, *text;
+        bool matches;
+    } cases[] = {
+        {"", "", true}, {"", "a", false}, {"*", "", true}, {"*", "a/b.c", true}, {"add*", "add_1", true},
+        {"add*", "sadd", false}, {"*.add.*", "aten.add.Tensor", true}, {"a?c", "abc", true}, {"a?c", "ac", false},
+        {"a?c", "a\xc3\xa9" "c", true}, {"[a-c]x", "bx", true}, {"[a-c]x", "dx", false}, {"[!a-c]x", "dx", true},
+        {"[!a-c]x", "bx", false}, {"[]]", "]", true}, {"[a-]", "-", true}, {"[", "[", true}, {"[ab", "[ab", true},
+        {"[ab", "a", false}, {"\\*", "*", true}, {"\\*", "a", false}, {"a\\", "a\\", true}, {"[\\]]", "]", true},
+        {"*a*b*c", "xaybzc", true}, {"*a*b*c", "xaybz", false}, {"?", "\xff", true}, {"[\xc3\xa0-\xc3\xbf]", "\xc3\xa9", true},
+        {"a", "A", false}, {"**", "abc", true}, {"a*", "a", true}, {"?", "", false},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        if (fxtap_glob_match(cases[i].pattern, cases[i].text) != cases[i].matches) {
+            fail_msg("'%s' against '%s'", cases[i].pattern, cases[i].text);
+        }
+    }
+}
+
+static void test_glob_takes_no_exponential_time(void **state)
+{
+    (void)state;
+    char text[4096];
+    memset(text, 'a', sizeof text - 1);
+    text[sizeof text - 1] = '\0';
+    assert_false(fxtap_glob_match("*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*b", text));
+}
+
+static void test_buffer_remembers_failure(void **state)
+{
+    (void)state;
+    for (long long n = 0;; n++) {
+        fxtap_buffer buffer;
+        fxtap_json json;
+        fxtap_buffer_init(&buffer);
+        fxtap_json_init(&json, &buffer, true);
+        fx_memory_fail_after(n);
+        write_document(&json);
+        fx_memory_fail_after(-1);
+        fxtap_status status = fxtap_buffer_status(&buffer);
+        fxtap_buffer_clear(&buffer);
+        if (status == FXTAP_OK) {
+            assert_true(n >= 3);
+            break;
+        }
+        assert_int_equal(status, FXTAP_E_NOMEM);
+        assert_string_equal(fxtap_error_message(), "out of memory");
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_double_is_pythons_repr),
+        cmocka_unit_test(test_float_is_shortest),
+        cmocka_unit_test(test_any_double_reads_back),
+        cmocka_unit_test(test_powers_of_two_read_back),
+        cmocka_unit_test(test_digits),
+        cmocka_unit_test(test_numbers_under_a_decimal_comma),
+        cmocka_unit_test(test_json),
+        cmocka_unit_test(test_json_pretty),
+        cmocka_unit_test(test_json_too_deep),
+        cmocka_unit_test(test_csv),
+        cmocka_unit_test(test_glob),
+        cmocka_unit_test(test_glob_takes_no_exponential_time),
+        cmocka_unit_test(test_buffer_remembers_failure),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
