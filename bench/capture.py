@@ -24,10 +24,10 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from models import make
-from naive import naive_backend, plain_backend
 
 import fxtap
+from models import make
+from naive import naive_backend, plain_backend
 
 ROOT = Path(__file__).resolve().parent.parent
 Run = Callable[[], object]
@@ -155,7 +155,7 @@ def full_dump(name: str, place: Path, rounds: int) -> dict[str, Any]:
             contenders["debug_mode"] = hashing(eager)
         seconds = alternate(contenders, rounds)
         first = alternate_first(model, inputs, work, max(3, rounds // 3))
-        steps = len([p for p in (work / "naive" / "graph_1").iterdir()])
+        steps = len(list((work / "naive" / "graph_1").iterdir()))
         result = {
             "seconds": seconds,
             "speedup over naive": seconds["naive"] / seconds["fxtap"],

@@ -1,13 +1,13 @@
 """The rival: a dumper in Python that saves each operator's inputs and outputs with ``numpy.save``.
 
-It works as TorchAir's eager-mode data dump does: ``torch.fx.Interpreter`` runs the graph node by node; before a node its
-inputs are saved, after it its outputs. Everything that can be prepared once is (names, folders), tensors are saved
+It works as TorchAir's eager-mode data dump does: ``torch.fx.Interpreter`` runs the graph node by node; before a node
+its inputs are saved, after it its outputs. What can be prepared once is (names, folders), tensors are saved
 without needless copies, nothing is logged.
 """
 
 from __future__ import annotations
 
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +51,7 @@ class NaiveInterpreter(torch.fx.Interpreter):
         """Save inputs, run, save outputs, for operators; others just run."""
         if not isinstance(n.target, torch._ops.OpOverload):
             return super().run_node(n)
-        stamp = datetime.now(timezone.utc).strftime("%Y%m%d%H%M%S%f")
+        stamp = datetime.now(UTC).strftime("%Y%m%d%H%M%S%f")
         prefix = f"{self.prefix}/{n.name}-{n.target}"
         args, kwargs = self.fetch_args_kwargs_from_env(n)
         for i, value in enumerate(args):
