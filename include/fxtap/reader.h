@@ -3,7 +3,8 @@
  *
  * What may be opened: a dump root, a rank, graph or step folder (also partial and failed ones), a plain folder of
  * .npy files, one .npy file. Where there is an index (fxtap.db) it says everything; without one (TorchAir's own
- * dumps) the names do. Nothing is trusted: names and index rows are checked, paths never leave the folder.
+ * dumps) the names do. Nothing is trusted: names and index rows are checked, paths never leave the folder. The path
+ * that is opened may itself be a symbolic link; links inside it are not followed, each is named by a warning.
  *
  * Everything an accessor returns is borrowed and lives as long as the reader (lists: as long as the list).
  * Thread rule: one thread uses a reader; finished lists may be read by any number of threads.
@@ -17,6 +18,7 @@
 
 #include "fxtap/dump.h"
 #include "fxtap/graph.h"
+#include "fxtap/npy.h"
 #include "fxtap/stats.h"
 #include "fxtap/status.h"
 
@@ -50,7 +52,6 @@ typedef struct fxtap_rank_info {
     int32_t rank;
     const char *path;
     bool has_index;
-    size_t n_runs; /* run rows in the index; 1 without one */
 } fxtap_rank_info;
 
 FXTAP_API size_t fxtap_reader_rank_count(const fxtap_reader *reader);
@@ -67,6 +68,7 @@ typedef struct fxtap_run_info {
     uint64_t ended_us; /* 0: still running, or killed */
 } fxtap_run_info;
 
+/* Runs of a rank, in order of their start; 0 without an index. fxtap_reader_run is NULL past the end. */
 FXTAP_API size_t fxtap_reader_run_count(fxtap_reader *reader, size_t rank_i);
 FXTAP_API const fxtap_run_info *fxtap_reader_run(fxtap_reader *reader, size_t rank_i, size_t i);
 
@@ -85,7 +87,10 @@ typedef struct fxtap_graph_info {
     const char *path;    /* of graph_{G} */
 } fxtap_graph_info;
 
-/* Graphs of all ranks. `run` 0: the latest run of each rank; -1: all runs; else that one. */
+/*
+ * Graphs of all ranks. `run` 0: the latest run of each rank (that has a graph); -1: all runs; else that one.
+ * Without an index a folder's files may stem from several runs: 0 means each step's latest, -1 every file.
+ */
 FXTAP_API fxtap_status fxtap_reader_graphs(fxtap_reader *reader, int64_t run, const fxtap_graph_info *const **out,
                                            size_t *n_out);
 
@@ -180,9 +185,18 @@ FXTAP_API void fxtap_tensor_list_free(fxtap_tensor_list *list);
 FXTAP_API size_t fxtap_tensor_list_count(const fxtap_tensor_list *list);
 FXTAP_API const fxtap_tensor_info *fxtap_tensor_list_at(const fxtap_tensor_list *list, size_t i);
 
-/* Fills has_meta's fields from the file's header, where the index did not. FXTAP_E_IO, FXTAP_E_FORMAT, ... */
+/*
+ * Opens a tensor's file: regular files only, symbolic links are refused. FXTAP_E_NOT_FOUND where there is no file,
+ * else as fxtap_npy_open(). The caller closes *out. Any number of threads at once.
+ */
+FXTAP_API fxtap_status fxtap_tensor_open(const fxtap_tensor_list *list, size_t i, fxtap_npy **out);
+
+/*
+ * Fills has_meta's fields from the file's header, where the index did not. Errors as fxtap_tensor_open().
+ * Different tensors of one list may be loaded by different threads at once.
+ */
 FXTAP_API fxtap_status fxtap_tensor_load_meta(fxtap_tensor_list *list, size_t i);
-/* The same for statistics and hash: reads the data. */
+/* The same for statistics and hash: reads the data. FXTAP_E_UNSUPPORTED for text, which has no statistics. */
 FXTAP_API fxtap_status fxtap_tensor_load_stats(fxtap_tensor_list *list, size_t i);
 
 /* ---- checking ---- */
@@ -204,6 +218,7 @@ typedef struct fxtap_problem {
     const char *path;
     const char *detail; /* one line */
     const fxtap_tensor_info *tensor; /* NULL where it is about no tensor */
+    bool is_origin;     /* NON_FINITE: an output (or INOUT) of a node whose saved inputs are all finite */
 } fxtap_problem;
 
 typedef struct fxtap_check fxtap_check;
@@ -212,8 +227,12 @@ typedef struct fxtap_check fxtap_check;
 typedef bool (*fxtap_progress)(void *context, uint64_t done, uint64_t total);
 
 /*
- * Checks every file of the dump against header, size and (with `read_data`) recorded hash; finds non-finite values
- * (the first operator that produced one comes first), partial and failed steps, missing and unindexed files.
+ * Checks every file of the dump (of all runs) against header, size and (with `read_data`) recorded hash; finds
+ * non-finite values, partial and failed steps, missing and unindexed files. Problems of the files come first, in order
+ * of the tree; then the non-finite values, in order of execution, the operators that produced one (is_origin) before
+ * those that only carry it on. Uninitialised outputs (FXTAP_NODE_UNDEFINED) are not judged. Without an index,
+ * non-finite values are found only with `read_data`. A file with several names is read once. `progress` (may be
+ * NULL) is called in the calling thread.
  */
 FXTAP_API fxtap_status fxtap_reader_check(fxtap_reader *reader, bool read_data, fxtap_progress progress, void *context,
                                           fxtap_check **out);
