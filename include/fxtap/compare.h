@@ -1,0 +1,221 @@
+/*
+ * fxtap/compare.h - comparing two dumps: what pairs with what, how far each pair is apart, and where it began.
+ *
+ * GOLDEN is taken as right, TARGET is judged. Nothing that either side holds is dropped: every tensor ends in exactly
+ * one pair, or in a pair of its own with the other side missing. Files are memory-mapped and streamed; identical
+ * contents with recorded hashes are settled without reading.
+ *
+ * The origin of an error is an operator whose inputs agree and whose output does not. Operators whose inputs differ
+ * already only carry the error on (or damp it, or let it grow: see `growth`).
+ *
+ * Thread rule: one thread calls fxtap_compare(), which uses as many as it is told; a finished report may be read by
+ * any number of threads. What accessors return is borrowed and lives as long as the report; the report borrows
+ * nothing from the readers after fxtap_compare() returned.
+ */
+#ifndef FXTAP_COMPARE_H
+#define FXTAP_COMPARE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "fxtap/output.h"
+#include "fxtap/reader.h"
+#include "fxtap/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct fxtap_report fxtap_report;
+
+/* Pinned: the names of these stand in JSON and CSV. */
+typedef enum fxtap_verdict {
+    FXTAP_SAME = 0,            /* identical bits, or equal in value */
+    FXTAP_CLOSE = 1,           /* within the tolerance */
+    FXTAP_DIFFERENT = 2,       /* outside it */
+    FXTAP_SHAPE_MISMATCH = 3,
+    FXTAP_DTYPE_MISMATCH = 4,  /* dtypes of different classes: an integer against a float */
+    FXTAP_UNREADABLE = 5,      /* a file of either side cannot be read */
+    FXTAP_ONLY_GOLDEN = 6,
+    FXTAP_ONLY_TARGET = 7,
+    FXTAP_SKIPPED = 8,         /* not saved at capture, on both sides or on one */
+    FXTAP_UNDEFINED = 9,       /* uninitialised memory: never judged */
+    FXTAP_VERDICT_COUNT = 10
+} fxtap_verdict;
+
+typedef enum fxtap_pairing {
+    FXTAP_PAIR_NONE = 0,
+    FXTAP_PAIR_EXACT = 1,  /* equal graphs, or equal names and targets */
+    FXTAP_PAIR_MAPPED = 2, /* by the map that was given */
+    FXTAP_PAIR_SOURCE = 3, /* by source line and target */
+    FXTAP_PAIR_ORDER = 4   /* by target and order of execution */
+} fxtap_pairing;
+
+/* One rule; a later rule that matches wins over an earlier one. Negative numbers mean "not set". */
+typedef struct fxtap_rule {
+    const char *dtype;    /* torch's name, "float16"; NULL: any */
+    const char *target;   /* glob on the operator; NULL: any */
+    const char *node;     /* glob on node or tensor name; NULL: any */
+    double rtol;
+    double atol;
+    double min_cosine;    /* --cosine */
+    double max_abs;       /* --max-abs */
+    double max_rel_l2;
+    double max_ulp;       /* --max-ulp */
+} fxtap_rule;
+
+typedef struct fxtap_compare_options {
+    size_t struct_size;
+    int64_t golden_run, target_run;     /* 0: the latest */
+    int64_t golden_rank, target_rank;   /* -1: all, paired by number */
+    int64_t golden_graph, target_graph; /* -1: all, paired by key */
+    int64_t golden_step, target_step;   /* -1: all, paired by number */
+    const char *pattern;                /* glob on node, target, module path or tensor name; NULL: all */
+    const char *map_path;               /* file of lines "GOLDEN-NAME TARGET-NAME" (globs); NULL: none */
+    const fxtap_rule *rules;
+    size_t n_rules;
+    bool read_all;        /* read the files even where hashes settle the pair */
+    bool fail_fast;       /* stop at the first pair that differs */
+    int32_t n_threads;    /* 0: as many as there are processors */
+    uint32_t shard, n_shards; /* compare only pairs of (rank, graph, step) groups number shard mod n_shards; 0, 0: all */
+    size_t n_worst;       /* worst coordinates kept a differing pair; 0: 5 */
+    fxtap_progress progress; /* may be NULL */
+    void *context;
+} fxtap_compare_options;
+
+/* Sets every field to "not given": what {0} would not do. */
+FXTAP_API void fxtap_compare_options_init(fxtap_compare_options *options);
+
+typedef struct fxtap_coordinate {
+    uint64_t index; /* flat, row-major */
+    double golden;
+    double target;
+} fxtap_coordinate;
+
+typedef struct fxtap_pair {
+    fxtap_verdict verdict;
+    fxtap_pairing pairing;
+    double confidence;         /* 0 .. 1 */
+    const char *name;          /* tensor name: golden's, or target's where golden has none */
+    const char *target_name;   /* the other side's name where it differs, else NULL */
+    const char *node;
+    const char *target;        /* operator */
+    int32_t rank;
+    uint32_t graph;            /* golden's number, or target's where golden has none */
+    uint32_t target_graph;
+    int64_t step;
+    int64_t target_step;
+    size_t order;              /* execution order of the node in its graph */
+    fxtap_io io;
+    const char *position;
+    const char *source_file;   /* "" where not known */
+    int32_t source_line;
+    const char *source_code;
+    const char *module_path;
+    const char *golden_path;   /* NULL where there is no file */
+    const char *target_path;
+    fxtap_dtype golden_dtype;
+    fxtap_dtype target_dtype;
+    int32_t ndim;
+    const int64_t *shape;      /* golden's */
+    int32_t target_ndim;
+    const int64_t *target_shape;
+    const char *detail;        /* one line: why unreadable, what mismatched; "" */
+    bool measured;             /* the metrics below mean something */
+    bool identical_bits;
+    uint64_t count;
+    double rtol, atol;         /* the tolerance that was applied */
+    double max_abs_err, max_rel_err, mean_abs_err, rmse, cosine, rel_l2, euclidean, within_1e3, within_5e3;
+    double max_ulp;            /* NaN where the dtype has none */
+    uint64_t max_abs_index, max_rel_index; /* flat, row-major */
+    uint64_t mismatched;       /* elements outside the tolerance */
+    uint64_t nan_mismatched, inf_mismatched;
+    const fxtap_coordinate *worst;
+    size_t n_worst;
+    bool has_stats;
+    fxtap_stats golden_stats, target_stats;
+} fxtap_pair;
+
+typedef enum fxtap_origin_reason {
+    FXTAP_ORIGIN_OPERATOR = 1,  /* inputs agree, output differs */
+    FXTAP_ORIGIN_INPUT = 2,     /* an input of the whole graph differs already */
+    FXTAP_ORIGIN_WEIGHT = 3,    /* a parameter or buffer differs already */
+    FXTAP_ORIGIN_RANDOM = 4,    /* a random operator drew other numbers: seeds */
+    FXTAP_ORIGIN_REGION = 5     /* its inputs were not dumped: the error began between here and the operators above */
+} fxtap_origin_reason;
+
+typedef struct fxtap_origin {
+    fxtap_origin_reason reason;
+    const fxtap_pair *pair; /* the worst output (or the input) that differs */
+    double input_error;     /* largest rel_l2 of its inputs */
+    double output_error;    /* largest rel_l2 of its outputs */
+    double growth;          /* output_error / input_error; infinite where the inputs are identical */
+    size_t n_carried;       /* operators below it that only carry the error on */
+    const char *golden_target; /* operators, where the two sides call different ones */
+} fxtap_origin;
+
+typedef struct fxtap_group { /* one pair of steps of one pair of graphs */
+    int32_t rank;
+    uint32_t graph, target_graph;
+    int64_t step, target_step;
+    fxtap_pairing pairing;
+    size_t first_pair, n_pairs; /* its pairs lie together in the report */
+    size_t n_different;
+} fxtap_group;
+
+/* FXTAP_E_INVALID (options, map file), FXTAP_E_NOT_FOUND (neither side has a tensor), FXTAP_E_CANCELLED, ... */
+FXTAP_API fxtap_status fxtap_compare(fxtap_reader *golden, fxtap_reader *target, const fxtap_compare_options *options,
+                                     fxtap_report **out);
+
+/* Replicas: tensors of one dump with the same graph key, node and place on different ranks, rank 0 being golden. */
+FXTAP_API fxtap_status fxtap_compare_ranks(fxtap_reader *reader, const fxtap_compare_options *options,
+                                           fxtap_report **out);
+
+FXTAP_API void fxtap_report_free(fxtap_report *report);
+
+/* The worst of all verdicts: FXTAP_SAME, FXTAP_CLOSE or FXTAP_DIFFERENT (also for missing, mismatched, unreadable). */
+FXTAP_API fxtap_verdict fxtap_report_verdict(const fxtap_report *report);
+FXTAP_API uint64_t fxtap_report_count(const fxtap_report *report, fxtap_verdict verdict);
+FXTAP_API uint64_t fxtap_report_pairing_count(const fxtap_report *report, fxtap_pairing pairing);
+FXTAP_API size_t fxtap_report_pair_count(const fxtap_report *report);
+FXTAP_API const fxtap_pair *fxtap_report_pair(const fxtap_report *report, size_t i);
+FXTAP_API size_t fxtap_report_origin_count(const fxtap_report *report);
+FXTAP_API const fxtap_origin *fxtap_report_origin(const fxtap_report *report, size_t i);
+FXTAP_API size_t fxtap_report_group_count(const fxtap_report *report);
+FXTAP_API const fxtap_group *fxtap_report_group(const fxtap_report *report, size_t i);
+/* The first pair in execution order whose target side has a NaN or Inf where golden has none; NULL if none. */
+FXTAP_API const fxtap_pair *fxtap_report_first_non_finite(const fxtap_report *report);
+FXTAP_API size_t fxtap_report_warning_count(const fxtap_report *report);
+FXTAP_API const char *fxtap_report_warning(const fxtap_report *report, size_t i);
+FXTAP_API const char *fxtap_verdict_name(fxtap_verdict verdict); /* "same", "close", "different", "shape mismatch", ... */
+FXTAP_API const char *fxtap_pairing_name(fxtap_pairing pairing);
+
+/* Shards of one comparison, compared elsewhere: as bytes, and put together again in the order of the groups. */
+FXTAP_API fxtap_status fxtap_report_serialise(const fxtap_report *report, void **out, size_t *n_bytes_out);
+FXTAP_API fxtap_status fxtap_report_merge(const void *const *shards, const size_t *n_bytes, size_t n_shards,
+                                          fxtap_report **out);
+
+typedef enum fxtap_report_format {
+    FXTAP_REPORT_TEXT = 1,
+    FXTAP_REPORT_JSON = 2,
+    FXTAP_REPORT_CSV = 3,
+    FXTAP_REPORT_HTML = 4
+} fxtap_report_format;
+
+typedef struct fxtap_report_options {
+    size_t struct_size;
+    fxtap_report_format format;
+    int32_t width; /* columns of the terminal; 0: 80 */
+    bool colour;
+    bool ascii;    /* no characters outside ASCII */
+    bool quiet;    /* the verdict's line alone */
+} fxtap_report_options;
+
+FXTAP_API fxtap_status fxtap_report_print(const fxtap_report *report, const fxtap_report_options *options,
+                                          fxtap_buffer *out);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
