@@ -1,0 +1,24 @@
+/*
+ * arena.h - many small allocations that are freed together. Not thread-safe; memory is aligned to 16 bytes.
+ */
+#ifndef FX_UTIL_ARENA_H
+#define FX_UTIL_ARENA_H
+
+#include <stddef.h>
+
+typedef struct fx_arena {
+    struct fx_arena_chunk *chunk; /* the one in use; older ones hang behind it */
+    size_t used;
+} fx_arena;
+
+void fx_arena_init(fx_arena *arena);
+void fx_arena_clear(fx_arena *arena); /* frees everything; the arena is as after init */
+
+/* All return NULL, with the thread's error set, when memory cannot be had. */
+void *fx_arena_alloc(fx_arena *arena, size_t n_bytes); /* uninitialised */
+void *fx_arena_calloc(fx_arena *arena, size_t n_items, size_t item_bytes);
+void *fx_arena_memdup(fx_arena *arena, const void *bytes, size_t n_bytes);
+char *fx_arena_strdup(fx_arena *arena, const char *text);
+char *fx_arena_printf(fx_arena *arena, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+#endif

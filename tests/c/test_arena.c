@@ -1,0 +1,81 @@
+/* test_arena.c - alignment, growth, large blocks, text, and every allocation failing once. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "util/arena.h"
+#include "util/memory.h"
+
+static void blocks_are_aligned_and_apart(void **state)
+{
+    (void)state;
+    fx_arena arena;
+    fx_arena_init(&arena);
+    unsigned char *blocks[2000];
+    for (size_t i = 0; i < 2000; i++) {
+        blocks[i] = fx_arena_alloc(&arena, i % 300);
+        assert_non_null(blocks[i]);
+        assert_int_equal((uintptr_t)blocks[i] % 16, 0);
+        memset(blocks[i], (int)(i % 251), i % 300);
+    }
+    for (size_t i = 0; i < 2000; i++) {
+        for (size_t j = 0; j < i % 300; j++) {
+            assert_int_equal(blocks[i][j], i % 251);
+        }
+    }
+    fx_arena_clear(&arena);
+}
+
+static void large_blocks_leave_the_small_chunk_in_use(void **state)
+{
+    (void)state;
+    fx_arena arena;
+    fx_arena_init(&arena);
+    assert_non_null(fx_arena_alloc(&arena, 1000000)); /* first of all */
+    char *small = fx_arena_strdup(&arena, "abc");
+    assert_non_null(fx_arena_alloc(&arena, 1000000));
+    char *next = fx_arena_printf(&arena, "%s-%d", small, 7);
+    assert_string_equal(next, "abc-7");
+    assert_ptr_equal(next, small + 16);
+    fx_arena_clear(&arena);
+}
+
+static void sizes_that_overflow_are_refused(void **state)
+{
+    (void)state;
+    fx_arena arena;
+    fx_arena_init(&arena);
+    assert_null(fx_arena_alloc(&arena, SIZE_MAX));
+    assert_null(fx_arena_calloc(&arena, SIZE_MAX / 2, 3));
+    assert_null(fx_arena_alloc(&arena, SIZE_MAX - 20));
+    fx_arena_clear(&arena);
+}
+
+static void a_failing_allocator_gives_null(void **state)
+{
+    (void)state;
+    fx_arena arena;
+    fx_arena_init(&arena);
+    fx_memory_fail_after(0);
+    assert_null(fx_arena_strdup(&arena, "x"));
+    fx_memory_fail_after(0);
+    assert_null(fx_arena_alloc(&arena, 1000000));
+    fx_memory_fail_after(-1);
+    assert_non_null(fx_arena_calloc(&arena, 4, 4));
+    fx_arena_clear(&arena);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(blocks_are_aligned_and_apart),
+        cmocka_unit_test(large_blocks_leave_the_small_chunk_in_use),
+        cmocka_unit_test(sizes_that_overflow_are_refused),
+        cmocka_unit_test(a_failing_allocator_gives_null),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
