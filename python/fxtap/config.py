@@ -1,0 +1,246 @@
+"""Configuration classes with TorchAir's names and behaviour, over the table of `fxtap.options`."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator
+from typing import Any
+
+from .options import TREE, Option, Tree
+
+__all__ = ["CompilerConfig", "OptionError", "OptionValue", "Section"]
+
+
+class OptionError(ValueError, AttributeError):
+    """An option that neither fxtap nor TorchAir has; the message suggests the nearest name."""
+
+
+class OptionValue:
+    """What an option of TorchAir's reads as: its value, and what it may be.
+
+    It compares equal to the plain value, is true when the value is, and prints as it.
+
+    Attributes
+    ----------
+    raw
+        The value as it was set.
+    default
+        The value before anything was set.
+    optional
+        The legal values, None where any is.
+    """
+
+    __slots__ = ("default", "optional", "raw")
+
+    def __init__(self, raw: Any, default: Any, optional: list[Any] | None) -> None:
+        self.raw = raw
+        self.default = default
+        self.optional = optional
+
+    @property
+    def value(self) -> Any:
+        """The value as TorchAir hands it on: booleans as "1" and "0", numbers as text, None as None."""
+        if self.raw is None or callable(self.raw) or isinstance(self.raw, (list, tuple, dict)):
+            return self.raw
+        if isinstance(self.raw, bool):
+            return "1" if self.raw else "0"
+        return str(self.raw)
+
+    def __bool__(self) -> bool:
+        return bool(self.raw)
+
+    def __eq__(self, other: object) -> bool:
+        return bool(self.raw == (other.raw if isinstance(other, OptionValue) else other))
+
+    def __hash__(self) -> int:
+        return hash(self.raw)
+
+    def __repr__(self) -> str:
+        return repr(self.raw)
+
+    def __str__(self) -> str:
+        return str(self.raw)
+
+
+def _unknown(section: Section, key: str) -> OptionError:
+    names = list(section._tree)
+    near = difflib.get_close_matches(key, names, n=1, cutoff=0.5)
+    hint = f'did you mean "{near[0]}"? ' if near else ""
+    where = section._prefix.rstrip(".") or "config"
+    return OptionError(f'{where} has no option "{key}"; {hint}(its options are {", ".join(names) or "none"})')
+
+
+class Section:
+    """A group of options: reads and writes are checked against the table."""
+
+    __slots__ = ("_prefix", "_sections", "_tree", "_values")
+
+    def __init__(self, tree: Tree, prefix: str = "config.") -> None:
+        object.__setattr__(self, "_tree", tree)
+        object.__setattr__(self, "_prefix", prefix)
+        object.__setattr__(self, "_values", {})
+        sections = {
+            name: Section(entry, f"{prefix}{name}.") for name, entry in tree.items() if not isinstance(entry, Option)
+        }
+        object.__setattr__(self, "_sections", sections)
+
+    _tree: Tree
+    _prefix: str
+    _values: dict[str, Any]
+    _sections: dict[str, Section]
+
+    def __getattr__(self, name: str) -> Any:
+        if name in Section.__slots__ or (name.startswith("__") and name.endswith("__")):
+            raise AttributeError(name)
+        if name in self._sections:
+            return self._sections[name]
+        entry = self._tree.get(name)
+        if not isinstance(entry, Option):
+            if name == "enabled" and "type" in self._tree:
+                return self._values.get("type") is not None
+            raise _unknown(self, name)
+        raw = self._values.get(name, entry.default)
+        if entry.own or entry.plain:
+            return raw
+        return OptionValue(raw, entry.default, None if entry.legal is None else list(entry.legal))
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        entry = self._tree.get(name)
+        if entry is None:
+            raise _unknown(self, name)
+        if not isinstance(entry, Option):
+            if not isinstance(value, Section) or value._tree is not entry:
+                raise ValueError(f"{self._prefix}{name} is a group of options, it cannot be set to {value!r}")
+            self._sections[name] = value
+            return
+        if isinstance(value, OptionValue):
+            value = value.raw
+        if entry.legal is not None and value not in entry.legal and value != entry.default:
+            raise ValueError(f"{self._prefix}{name}: {value!r} is not one of {list(entry.legal)!r}")
+        if entry.check is not None and not (value is None and entry.default is None and entry.plain):
+            try:
+                value = entry.check(value)
+            except (ValueError, TypeError, FileNotFoundError) as error:
+                raise type(error)(f"{self._prefix}{name}: {error}") from None
+        self._values[name] = value
+
+    def __delattr__(self, name: str) -> None:
+        if not isinstance(self._tree.get(name), Option):
+            raise _unknown(self, name)
+        self._values.pop(name, None)
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *self._tree]
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Section) or other._tree is not self._tree:
+            return NotImplemented
+        return dict(self._leaves()) == dict(other._leaves())
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        changed = ", ".join(f"{path}={value!r}" for path, value in self._set_values())
+        return f"<{type(self).__name__} {self._prefix.rstrip('.')}{': ' if changed else ''}{changed}>"
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"prefix": self._prefix, "values": self._values, "sections": self._sections}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        tree: Any = TREE
+        for part in state["prefix"].split(".")[1:-1]:
+            tree = tree[part]
+        object.__setattr__(self, "_tree", tree)
+        object.__setattr__(self, "_prefix", state["prefix"])
+        object.__setattr__(self, "_values", state["values"])
+        object.__setattr__(self, "_sections", state["sections"])
+
+    def _entries(self) -> Iterator[tuple[str, Option, Section, str]]:
+        """Path from the top, option, the section that holds it, its name there; for every option below."""
+        prefix = self._prefix.partition(".")[2]
+        for name, entry in self._tree.items():
+            if isinstance(entry, Option):
+                yield f"{prefix}{name}", entry, self, name
+            else:
+                yield from self._sections[name]._entries()
+
+    def _leaves(self) -> Iterator[tuple[str, Any]]:
+        for path, entry, section, name in self._entries():
+            yield path, section._values.get(name, entry.default)
+
+    def _set_values(self) -> Iterator[tuple[str, Any]]:
+        for path, _, section, name in self._entries():
+            if name in section._values:
+                yield path, section._values[name]
+
+
+class CompilerConfig(Section):
+    """The configuration of a backend, as TorchAir's class of the same name.
+
+    Examples
+    --------
+    >>> config = CompilerConfig()
+    >>> config.debug.data_dump.type = "npy"
+    >>> config.debug.data_dump.path = "./dump"
+    >>> config.debug.data_dump.enabled
+    True
+    >>> config.debug.data_dump.typ = "npy"
+    Traceback (most recent call last):
+        ...
+    fxtap.config.OptionError: config.debug.data_dump has no option "typ"; did you mean "type"? ...
+
+    Notes
+    -----
+    `docs/usage.md` lists every option. Assigning to a name that is none raises `OptionError`, a value that is not
+    legal ValueError.
+    """
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        super().__init__(TREE)
+
+    def get(self, path: str) -> Any:
+        """Return the plain value of an option by its dotted path, as "debug.data_dump.type"."""
+        section, name = self._locate(path)
+        value = getattr(section, name)
+        return value.raw if isinstance(value, OptionValue) else value
+
+    def set(self, path: str, value: Any) -> None:
+        """Set an option by its dotted path. "data_dump.type" means "debug.data_dump.type"."""
+        section, name = self._locate(path)
+        setattr(section, name, value)
+
+    def copy(self) -> CompilerConfig:
+        """Return a configuration with the same values (the values themselves are shared)."""
+        other = CompilerConfig()
+        for path, value in self._set_values():
+            section, name = other._locate(path)
+            section._values[name] = value
+        return other
+
+    def set_options(self) -> dict[str, Any]:
+        """Return the options that were set, by path."""
+        return dict(self._set_values())
+
+    def without_effect(self) -> list[str]:
+        """Paths of the options that were set and do nothing in fxtap itself."""
+        return [
+            path
+            for path, entry, section, name in self._entries()
+            if not entry.works and section._values.get(name, entry.default) != entry.default
+        ]
+
+    def _locate(self, path: str) -> tuple[Section, str]:
+        *groups, name = path.split(".")
+        first = groups[0] if groups else name
+        section: Section = self
+        if first not in self._tree and first in self.debug._tree:
+            section = self.debug
+        for group in groups:
+            if group not in section._sections:
+                raise _unknown(section, group)
+            section = section._sections[group]
+        if not isinstance(section._tree.get(name), Option):
+            raise _unknown(section, name)
+        return section, name

@@ -1,0 +1,20 @@
+"""Fixtures of the Python tests."""
+
+import os
+from collections.abc import Iterator
+
+import pytest
+import torch
+
+os.environ.setdefault("HF_HUB_OFFLINE", "1")
+
+
+@pytest.fixture(autouse=True)
+def clean_slate(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Each test compiles afresh, from seed 0, without FXTAP_ variables."""
+    for name in [name for name in os.environ if name.startswith("FXTAP_")]:
+        monkeypatch.delenv(name)
+    torch._dynamo.reset()
+    torch.manual_seed(0)
+    yield
+    torch._dynamo.reset()
