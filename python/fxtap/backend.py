@@ -1,0 +1,244 @@
+"""The backend of torch.compile: graphs to be dumped run in our loop, the others go to an inner backend."""
+
+from __future__ import annotations
+
+import functools
+import logging
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from torch._dynamo.backends.common import aot_autograd
+from torch._dynamo.backends.registry import lookup_backend
+from torch._functorch.partitioners import default_partition
+from torch.fx import GraphModule
+
+from . import _core
+from .ascend import real_backend, real_torchair
+from .config import CompilerConfig
+from .environment import apply_environment
+from .scope import active
+from .selection import skip_reasons
+from .session import next_graph_id, open_dump, watch_fork
+
+__all__ = ["Backend", "fxtap", "get_npu_backend"]
+
+logger = logging.getLogger("fxtap")
+
+DUMP_WARNING = (
+    "When dumping data of FX Graph, npu run will be skipped, and FALLBACK to EAGER execution, once dump finished, "
+    "please make sure to disable the data dump config to ensure that the graph is compiled and executed."
+)
+"""TorchAir's own sentence."""
+
+EAGER_WARNING = (
+    "config.debug.run_eagerly is on: the FX graph runs eagerly, operator by operator, and nothing is compiled. "
+    "Switch it off again once you have seen what you wanted to."
+)
+
+BoxedCall = Callable[[list[Any]], Any]
+
+
+class CompiledGraph:
+    """One graph as the run loop in C runs it; called with one list of arguments, which it empties.
+
+    In a forked child its program is made anew, with a graph number and a run of the child's own.
+    """
+
+    _boxed_call = True
+
+    def __init__(self, gm: GraphModule, kind: str, config: CompilerConfig) -> None:
+        self.gm = gm
+        self.kind = kind
+        self.on_error: str = config.get("debug.data_dump.on_error")
+        self.dump: _core.Dump | None = None
+        self.record: _core.Graph | None = None
+        self.skip: list[str | None] = []
+        if config.debug.data_dump.enabled:
+            self.dump = open_dump(config)
+            self.record = _core.record(gm, kind)
+            keep = config.get("debug.data_dump.filter")
+            self.skip = skip_reasons(gm, self.record, keep, bool(config.get("debug.data_dump.custom_ops")))
+        self.program = self._make_program()
+        watch_fork(self)
+
+    def _make_program(self) -> _core.Program:
+        if self.dump is None:
+            return _core.Program(self.gm)
+        return _core.Program(
+            self.gm,
+            self.record,
+            self.dump,
+            next_graph_id(),
+            self.skip,
+            on_error=self.on_error,
+            log=logger.warning,
+        )
+
+    def after_fork(self) -> None:
+        """Begin anew in a forked child."""
+        if self.dump is not None and not self.dump.closed:
+            self.program = self._make_program()
+
+    def __call__(self, arguments: list[Any]) -> Any:
+        return self.program(arguments)
+
+
+@functools.cache
+def _has_cpp_compiler() -> bool:
+    from torch._inductor.cpp_builder import get_cpp_compiler
+
+    try:
+        return bool(get_cpp_compiler())
+    except Exception:
+        return False
+
+
+def _inner_backend(choice: Any, mode: str | None) -> Callable[..., Any]:
+    """Return the backend for graphs that are not dumped."""
+    if choice != "inductor":
+        return lookup_backend(choice)
+    if not _has_cpp_compiler():
+        logger.warning('no C++ compiler was found for the backend "inductor": the graph runs by "aot_eager"')
+        return lookup_backend("aot_eager")
+    inductor: Callable[..., Any] = lookup_backend("inductor")
+    if mode is None:
+        return inductor
+    from torch._inductor import list_mode_options
+
+    return functools.partial(inductor, config_patches=list_mode_options(mode))
+
+
+class Backend:
+    """A backend for torch.compile.
+
+    Parameters
+    ----------
+    configure
+        Called at each compilation; returns the configuration for it, which the backend may change.
+    decompositions
+        Operator -> function, handed to AOTAutograd.
+    """
+
+    __name__ = "fxtap"
+
+    def __init__(
+        self, configure: Callable[[], CompilerConfig], decompositions: Mapping[Any, Any] | None = None
+    ) -> None:
+        self._configure = configure
+        self._decompositions = dict(decompositions or {})
+        self._warned = False
+
+    def __call__(
+        self,
+        gm: GraphModule,
+        example_inputs: Sequence[Any],
+        *,
+        options: Mapping[str, Any] | None = None,
+        mode: str | None = None,
+        **ignored: Any,
+    ) -> Callable[..., Any]:
+        """Compile one of Dynamo's graphs.
+
+        Parameters
+        ----------
+        options
+            From torch.compile(options=...): option paths, as "data_dump.type", and their values.
+        mode
+            From torch.compile(mode=...), for inductor.
+
+        Raises
+        ------
+        OptionError, ValueError, TypeError
+            An option is none, or has a value that is not legal.
+        FilterError
+            The filter raised, or returned something else than its node or None.
+        """
+        config = self._configure()
+        for path, value in (options or {}).items():
+            config.set(path, value)
+        self._warn_without_effect(config)
+        compiled: Callable[..., Any] = self._choose(config, mode)(gm, example_inputs)
+        return compiled
+
+    def _choose(self, config: CompilerConfig, mode: str | None) -> Callable[..., Any]:
+        """Return what compiles the graph: our run loop, the real TorchAir, or the inner backend."""
+        if config.debug.data_dump.enabled:
+            logger.warning(DUMP_WARNING)
+            return self._run_loop(config)
+        if config.debug.run_eagerly:
+            logger.warning(EAGER_WARNING)
+            return self._run_loop(config)
+        torchair = real_torchair()
+        if torchair is not None:
+            return real_backend(torchair, config, self._decompositions)
+        return _inner_backend(config.get("inner_backend"), mode)
+
+    def _run_loop(self, config: CompilerConfig) -> Callable[..., Any]:
+        def compiler(kind: str) -> Callable[[GraphModule, Sequence[Any]], BoxedCall]:
+            return lambda gm, _inputs: CompiledGraph(gm, kind, config)
+
+        backend: Callable[..., Any] = aot_autograd(
+            fw_compiler=compiler("forward"),
+            bw_compiler=compiler("backward"),
+            inference_compiler=compiler("inference"),
+            partition_fn=default_partition,
+            decompositions=self._decompositions,
+            keep_inference_input_mutations=bool(config.get("experimental_config.keep_inference_input_mutations")),
+        )
+        return backend
+
+    def _warn_without_effect(self, config: CompilerConfig) -> None:
+        """Warn, once in all, of options that were set and do nothing without the real TorchAir."""
+        names = config.without_effect()
+        if names and not self._warned and real_torchair() is None:
+            self._warned = True
+            warnings.warn(
+                f"these options have an effect in TorchAir only, which is not installed: {', '.join(names)}",
+                UserWarning,
+                stacklevel=3,
+            )
+
+
+def get_npu_backend(
+    *, compiler_config: CompilerConfig | None = None, custom_decompositions: Mapping[Any, Any] | None = None
+) -> Backend:
+    """Return a backend for torch.compile, as `torchair.get_npu_backend`.
+
+    Parameters
+    ----------
+    compiler_config
+        Read at each compilation, so that later changes count for graphs that are compiled later. Without it, the
+        environment is (`FXTAP_TYPE`, ...).
+    custom_decompositions
+        Operator -> function, handed to AOTAutograd; none by default.
+
+    Examples
+    --------
+    >>> import fxtap as torchair  # doctest: +SKIP
+    >>> config = torchair.CompilerConfig()  # doctest: +SKIP
+    >>> config.debug.data_dump.type = "npy"  # doctest: +SKIP
+    >>> backend = torchair.get_npu_backend(compiler_config=config)  # doctest: +SKIP
+    >>> model = torch.compile(model, backend=backend)  # doctest: +SKIP
+    """
+    if compiler_config is None:
+        return Backend(lambda: apply_environment(CompilerConfig()), custom_decompositions)
+    if not isinstance(compiler_config, CompilerConfig):
+        raise TypeError(f"compiler_config is a fxtap.CompilerConfig, not {compiler_config!r}")
+    return Backend(compiler_config.copy, custom_decompositions)
+
+
+def _named_config() -> CompilerConfig:
+    scoped = active.get()
+    return scoped.copy() if scoped is not None else apply_environment(CompilerConfig())
+
+
+_named = Backend(_named_config)
+
+
+def fxtap(gm: GraphModule, example_inputs: Sequence[Any], **kwargs: Any) -> Callable[..., Any]:
+    """Compile a graph: the backend of the name "fxtap", `torch.compile(model, backend="fxtap", options={...})`.
+
+    Options come from `torch.compile(options=...)`, else from the `fxtap.dump` block, else from the environment.
+    """
+    return _named(gm, example_inputs, **kwargs)
