@@ -1,0 +1,209 @@
+#include "compare/report.h"
+
+#include <string.h>
+
+#include "util/error.h"
+#include "util/memory.h"
+
+fxtap_report *fx_report_create(void)
+{
+    fxtap_report *report = fx_calloc(1, sizeof *report);
+    if (report != NULL) {
+        fx_arena_init(&report->arena);
+        report->first_non_finite = SIZE_MAX;
+    }
+    return report;
+}
+
+void fxtap_report_free(fxtap_report *report)
+{
+    if (report == NULL) {
+        return;
+    }
+    fx_arena_clear(&report->arena);
+    fx_free(report->pairs);
+    fx_free(report->groups);
+    fx_free(report->origins);
+    fx_free(report->warnings);
+    fx_free(report);
+}
+
+fxtap_status fx_report_warn(fxtap_report *report, const char *line)
+{
+    const char *copy = fx_arena_strdup(&report->arena, line);
+    if (copy == NULL || !fx_grow((void **)&report->warnings, &report->warnings_capacity, report->n_warnings + 1,
+                                 sizeof *report->warnings)) {
+        return FXTAP_E_NOMEM;
+    }
+    report->warnings[report->n_warnings++] = copy;
+    return FXTAP_OK;
+}
+
+fxtap_pair *fx_comparison_add_pair(fx_comparison *comparison, const fxtap_tensor_info *golden,
+                                   const fxtap_tensor_info *target)
+{
+    fxtap_report *report = comparison->report;
+    size_t n = report->n_pairs;
+    if (!fx_grow((void **)&report->pairs, &report->pairs_capacity, n + 1, sizeof *report->pairs) ||
+        !fx_grow((void **)&comparison->sources, &comparison->sources_capacity, n + 1, sizeof *comparison->sources)) {
+        return NULL;
+    }
+    memset(&report->pairs[n], 0, sizeof report->pairs[n]);
+    comparison->sources[n] = (fx_sources){golden, target};
+    report->n_pairs = n + 1;
+    return &report->pairs[n];
+}
+
+fxtap_status fx_report_add_origin(fxtap_report *report, const fxtap_origin *origin)
+{
+    if (!fx_grow((void **)&report->origins, &report->origins_capacity, report->n_origins + 1,
+                 sizeof *report->origins)) {
+        return FXTAP_E_NOMEM;
+    }
+    report->origins[report->n_origins++] = *origin;
+    return FXTAP_OK;
+}
+
+fxtap_status fx_report_add_group(fxtap_report *report, const fxtap_group *group)
+{
+    if (!fx_grow((void **)&report->groups, &report->groups_capacity, report->n_groups + 1, sizeof *report->groups)) {
+        return FXTAP_E_NOMEM;
+    }
+    report->groups[report->n_groups++] = *group;
+    return FXTAP_OK;
+}
+
+bool fx_verdict_is_bad(fxtap_verdict verdict)
+{
+    return verdict == FXTAP_DIFFERENT || verdict == FXTAP_SHAPE_MISMATCH || verdict == FXTAP_DTYPE_MISMATCH;
+}
+
+static bool new_non_finite(const fxtap_pair *pair)
+{
+    if (!pair->has_stats) {
+        return false;
+    }
+    const fxtap_stats *g = &pair->golden_stats, *t = &pair->target_stats;
+    return t->finite_count < t->count && g->finite_count == g->count;
+}
+
+static void tally_group(fxtap_report *report, fxtap_group *group)
+{
+    group->n_different = 0;
+    for (size_t i = group->first_pair; i < group->first_pair + group->n_pairs; i++) {
+        if (fx_verdict_is_bad(report->pairs[i].verdict)) {
+            group->n_different++;
+        }
+    }
+}
+
+void fx_report_tally(fxtap_report *report)
+{
+    memset(report->counts, 0, sizeof report->counts);
+    memset(report->pairing_counts, 0, sizeof report->pairing_counts);
+    report->first_non_finite = SIZE_MAX;
+    for (size_t i = 0; i < report->n_pairs; i++) {
+        const fxtap_pair *pair = &report->pairs[i];
+        report->counts[pair->verdict]++;
+        report->pairing_counts[pair->pairing]++;
+        if (report->first_non_finite == SIZE_MAX && pair->verdict != FXTAP_UNDEFINED && new_non_finite(pair)) {
+            report->first_non_finite = i;
+        }
+    }
+    for (size_t i = 0; i < report->n_groups; i++) {
+        tally_group(report, &report->groups[i]);
+    }
+}
+
+fxtap_verdict fxtap_report_verdict(const fxtap_report *report)
+{
+    static const fxtap_verdict bad[] = {FXTAP_DIFFERENT,  FXTAP_SHAPE_MISMATCH, FXTAP_DTYPE_MISMATCH,
+                                        FXTAP_UNREADABLE, FXTAP_ONLY_GOLDEN,    FXTAP_ONLY_TARGET};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        if (report->counts[bad[i]] > 0) {
+            return FXTAP_DIFFERENT;
+        }
+    }
+    return report->counts[FXTAP_CLOSE] > 0 ? FXTAP_CLOSE : FXTAP_SAME;
+}
+
+uint64_t fxtap_report_count(const fxtap_report *report, fxtap_verdict verdict)
+{
+    return (unsigned)verdict < FXTAP_VERDICT_COUNT ? report->counts[verdict] : 0;
+}
+
+uint64_t fxtap_report_pairing_count(const fxtap_report *report, fxtap_pairing pairing)
+{
+    return (unsigned)pairing <= FXTAP_PAIR_ORDER ? report->pairing_counts[pairing] : 0;
+}
+
+size_t fxtap_report_pair_count(const fxtap_report *report)
+{
+    return report->n_pairs;
+}
+
+const fxtap_pair *fxtap_report_pair(const fxtap_report *report, size_t i)
+{
+    return i < report->n_pairs ? &report->pairs[i] : NULL;
+}
+
+size_t fxtap_report_origin_count(const fxtap_report *report)
+{
+    return report->n_origins;
+}
+
+const fxtap_origin *fxtap_report_origin(const fxtap_report *report, size_t i)
+{
+    return i < report->n_origins ? &report->origins[i] : NULL;
+}
+
+size_t fxtap_report_group_count(const fxtap_report *report)
+{
+    return report->n_groups;
+}
+
+const fxtap_group *fxtap_report_group(const fxtap_report *report, size_t i)
+{
+    return i < report->n_groups ? &report->groups[i] : NULL;
+}
+
+const fxtap_pair *fxtap_report_first_non_finite(const fxtap_report *report)
+{
+    return report->first_non_finite < report->n_pairs ? &report->pairs[report->first_non_finite] : NULL;
+}
+
+size_t fxtap_report_warning_count(const fxtap_report *report)
+{
+    return report->n_warnings;
+}
+
+const char *fxtap_report_warning(const fxtap_report *report, size_t i)
+{
+    return i < report->n_warnings ? report->warnings[i] : NULL;
+}
+
+const char *fxtap_verdict_name(fxtap_verdict verdict)
+{
+    static const char *const names[FXTAP_VERDICT_COUNT] = {
+        [FXTAP_SAME] = "same",
+        [FXTAP_CLOSE] = "close",
+        [FXTAP_DIFFERENT] = "different",
+        [FXTAP_SHAPE_MISMATCH] = "shape mismatch",
+        [FXTAP_DTYPE_MISMATCH] = "dtype mismatch",
+        [FXTAP_UNREADABLE] = "unreadable",
+        [FXTAP_ONLY_GOLDEN] = "only in golden",
+        [FXTAP_ONLY_TARGET] = "only in target",
+        [FXTAP_SKIPPED] = "skipped",
+        [FXTAP_UNDEFINED] = "undefined",
+    };
+    return (unsigned)verdict < FXTAP_VERDICT_COUNT ? names[verdict] : "unknown";
+}
+
+const char *fxtap_pairing_name(fxtap_pairing pairing)
+{
+    static const char *const names[] = {
+        [FXTAP_PAIR_NONE] = "unpaired",    [FXTAP_PAIR_EXACT] = "exact",       [FXTAP_PAIR_MAPPED] = "mapped",
+        [FXTAP_PAIR_SOURCE] = "by source", [FXTAP_PAIR_ORDER] = "by order",
+    };
+    return (unsigned)pairing <= FXTAP_PAIR_ORDER ? names[pairing] : "unknown";
+}

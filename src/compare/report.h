@@ -1,0 +1,160 @@
+/*
+ * report.h - inside a report, and what the files of src/compare share while one is being made.
+ */
+#ifndef FX_COMPARE_REPORT_H
+#define FX_COMPARE_REPORT_H
+
+#include <stdatomic.h>
+
+#include "fxtap/compare.h"
+#include "util/arena.h"
+
+struct fxtap_report {
+    fx_arena arena; /* every string and array below */
+    const char *golden_path;
+    const char *target_path;
+    fxtap_pair *pairs;
+    size_t n_pairs;
+    size_t pairs_capacity;
+    fxtap_group *groups;
+    size_t n_groups;
+    size_t groups_capacity;
+    fxtap_origin *origins;
+    size_t n_origins;
+    size_t origins_capacity;
+    const char **warnings;
+    size_t n_warnings;
+    size_t warnings_capacity;
+    fxtap_rule *rules; /* the given ones, echoed in every report */
+    size_t n_rules;
+    size_t n_carried; /* operators whose output differs because an input does */
+    uint64_t counts[FXTAP_VERDICT_COUNT];
+    uint64_t pairing_counts[FXTAP_PAIR_ORDER + 1];
+    size_t first_non_finite; /* index of a pair, or SIZE_MAX */
+    bool stopped_early;      /* fail_fast found a difference */
+};
+
+/* The two tensors behind a pair, for as long as the comparison runs; parallel to report->pairs. */
+typedef struct fx_sources {
+    const fxtap_tensor_info *golden; /* NULL: missing */
+    const fxtap_tensor_info *target;
+} fx_sources;
+
+/* One node of a group: its pairs lie together. Plain files are a node each. */
+typedef struct fx_node_pair {
+    const fxtap_node_info *golden; /* NULL: missing, or a plain file */
+    const fxtap_node_info *target;
+    fxtap_pairing pairing;
+    double confidence;
+    size_t first_pair;
+    size_t n_pairs;
+} fx_node_pair;
+
+/* Tensors [first, end) of a side's list: one step of one graph. */
+typedef struct fx_set {
+    size_t first;
+    size_t end;
+} fx_set;
+
+typedef struct fx_side {
+    fxtap_reader *reader;
+    fxtap_tensor_list *list;
+    fx_set *sets;
+    size_t n_sets;
+} fx_side;
+
+typedef struct fx_group_work { /* parallel to report->groups */
+    const fx_set *golden;      /* NULL: missing */
+    const fx_set *target;
+    const fxtap_graph_info *golden_graph;
+    const fxtap_graph_info *target_graph;
+    fxtap_pairing pairing;
+    double confidence;
+    bool same_structure; /* equal structural keys: nodes pair by position */
+    fx_node_pair *nodes;
+    size_t n_nodes;
+} fx_group_work;
+
+typedef struct fx_map fx_map;
+
+typedef struct fx_comparison {
+    const fxtap_compare_options *options;
+    fxtap_report *report;
+    fx_arena arena; /* what does not outlive the comparison */
+    fx_side golden;
+    fx_side target;
+    fx_group_work *groups;
+    size_t n_groups;
+    size_t groups_capacity;
+    fx_sources *sources;
+    size_t sources_capacity;
+    const fx_map *map;
+    atomic_bool stop; /* fail_fast, or cancelled by the progress callback */
+} fx_comparison;
+
+/* ---- report.c ---- */
+
+fxtap_report *fx_report_create(void);
+fxtap_status fx_report_warn(fxtap_report *report, const char *line);
+/* A zeroed pair at the end, or NULL; `sources` grows along. */
+fxtap_pair *fx_comparison_add_pair(fx_comparison *comparison, const fxtap_tensor_info *golden,
+                                   const fxtap_tensor_info *target);
+fxtap_status fx_report_add_origin(fxtap_report *report, const fxtap_origin *origin);
+fxtap_status fx_report_add_group(fxtap_report *report, const fxtap_group *group);
+/* Counts verdicts and pairings, finds the first non-finite pair. */
+void fx_report_tally(fxtap_report *report);
+bool fx_verdict_is_bad(fxtap_verdict verdict); /* the values disagree: different or mismatched */
+
+/* ---- side.c, group.c, pair_nodes.c ---- */
+
+fxtap_status fx_side_open(fx_comparison *comparison, fx_side *side, fxtap_reader *reader, bool is_golden);
+void fx_side_close(fx_side *side);
+/* Which step of which graph is compared with which: fills comparison->groups. */
+fxtap_status fx_pair_groups(fx_comparison *comparison);
+/* Pairs the nodes and tensors of one group: appends to the report's pairs and groups. */
+fxtap_status fx_pair_nodes(fx_comparison *comparison, fx_group_work *group);
+
+/* ---- map.c ---- */
+
+fxtap_status fx_map_load(fx_arena *arena, const char *path, const fx_map **out);
+/* The target-side name that the map gives to a golden name, in `buffer`; false where it gives none. */
+bool fx_map_apply(const fx_map *map, const char *golden_name, char *buffer, size_t buffer_bytes);
+
+/* ---- rules.c ---- */
+
+typedef struct fx_tolerance {
+    double rtol, atol, min_cosine, max_abs, max_rel_l2, max_ulp; /* the last four negative: not asked for */
+    bool elementwise; /* judge by rtol and atol; false where only metric rules were given */
+} fx_tolerance;
+
+void fx_default_tolerance(fxtap_dtype dtype, double *rtol_out, double *atol_out);
+void fx_tolerance_for(const fxtap_rule *rules, size_t n_rules, const fxtap_pair *pair, fx_tolerance *out);
+/* The dtype that a pair is judged in: the less precise of the two originals. */
+fxtap_dtype fx_judged_dtype(fxtap_dtype golden, fxtap_dtype target);
+
+/* ---- judge.c, run.c, wiring.c, origin.c ---- */
+
+/* Verdict and metrics of one pair. Only NOMEM fails; everything wrong with files becomes a verdict. `arena` takes text. */
+fxtap_status fx_judge(const fx_comparison *comparison, fxtap_pair *pair, const fx_sources *sources, fx_arena *arena);
+/* Judges every pair on all threads. */
+fxtap_status fx_judge_all(fx_comparison *comparison);
+
+typedef struct fx_wiring fx_wiring;
+/* Which node feeds which place, from a graph record. */
+fxtap_status fx_wiring_create(const fxtap_graph *graph, fx_wiring **out);
+void fx_wiring_free(fx_wiring *wiring);
+/* The node that yields what stands in INPUT `position` of `node`; false where it is a constant, or not known. */
+bool fx_wiring_producer(const fx_wiring *wiring, size_t node, const char *position, size_t *producer_out);
+/* All nodes that feed `node`. */
+const size_t *fx_wiring_inputs(const fx_wiring *wiring, size_t node, size_t *n_out);
+size_t fx_wiring_node_count(const fx_wiring *wiring);
+bool fx_wiring_is_placeholder(const fx_wiring *wiring, size_t node);
+bool fx_wiring_is_weight(const fx_wiring *wiring, size_t node); /* a placeholder that requires a gradient, a get_attr */
+bool fx_wiring_is_undefined(const fx_wiring *wiring, size_t node); /* uninitialised memory, or a view of it */
+
+/* Marks pairs of undefined values before anything is judged. */
+fxtap_status fx_mark_undefined(fx_comparison *comparison, fx_group_work *group);
+/* Finds the origins in one judged group. */
+fxtap_status fx_find_origins(fx_comparison *comparison, fx_group_work *group);
+
+#endif
