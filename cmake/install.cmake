@@ -2,7 +2,7 @@
 include(GNUInstallDirs)
 if(SKBUILD)
   install(TARGETS fxtap_program DESTINATION ${SKBUILD_SCRIPTS_DIR})
-else()
+elseif(NOT FXTAP_PYTHON)
   install(TARGETS fxtap_program DESTINATION ${CMAKE_INSTALL_BINDIR})
   install(TARGETS fxtap fxtap_static DESTINATION ${CMAKE_INSTALL_LIBDIR})
   install(DIRECTORY include/fxtap DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
