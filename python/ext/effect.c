@@ -1,0 +1,105 @@
+#include "effect.h"
+
+#include <string.h>
+
+/* Functions of the module `operator` that change their first argument. */
+static const char *const in_place_names[] = {
+    "iadd",   "iand", "iconcat", "ifloordiv", "ilshift", "imatmul",  "imod",    "imul",    "ior",
+    "ipow",   "irshift", "isub", "itruediv",  "ixor",    "setitem", "delitem", "__setitem__", "__delitem__",
+};
+
+/* operator.add, math.floor and their like leave their arguments alone. */
+static int is_pure_function(PyObject *target, bool *out)
+{
+    PyObject *module;
+    PyObject *name;
+    *out = false;
+    int has_module = fx_optional_attr(target, "__module__", &module);
+    if (has_module <= 0) {
+        return has_module;
+    }
+    bool is_operator = PyUnicode_Check(module) && PyUnicode_CompareWithASCIIString(module, "_operator") == 0;
+    bool is_math = PyUnicode_Check(module) && PyUnicode_CompareWithASCIIString(module, "math") == 0;
+    Py_DECREF(module);
+    if (!is_operator && !is_math) {
+        return 0;
+    }
+    int has_name = fx_optional_attr(target, "__name__", &name);
+    if (has_name <= 0) {
+        return has_name;
+    }
+    *out = true;
+    for (size_t i = 0; is_operator && i < sizeof in_place_names / sizeof *in_place_names; i++) {
+        if (PyUnicode_CompareWithASCIIString(name, in_place_names[i]) == 0) {
+            *out = false;
+        }
+    }
+    Py_DECREF(name);
+    return 0;
+}
+
+/* 1 when the schema says that the call writes to the argument. */
+static int is_written(PyObject *argument)
+{
+    PyObject *alias = PyObject_GetAttrString(argument, "alias_info");
+    if (alias == NULL || alias == Py_None) {
+        int status = alias == NULL ? -1 : 0;
+        Py_XDECREF(alias);
+        return status;
+    }
+    PyObject *is_write = PyObject_GetAttrString(alias, "is_write");
+    Py_DECREF(alias);
+    int result = is_write == NULL ? -1 : PyObject_IsTrue(is_write);
+    Py_XDECREF(is_write);
+    return result;
+}
+
+static int add_mutated(fx_instruction *out, PyObject *argument, Py_ssize_t position)
+{
+    fx_mutated *grown = PyMem_Realloc(out->mutated, (out->n_mutated + 1) * sizeof *grown);
+    if (grown == NULL) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    out->mutated = grown;
+    PyObject *keyword = PyObject_GetAttrString(argument, "name");
+    if (keyword == NULL) {
+        return -1;
+    }
+    grown[out->n_mutated++] = (fx_mutated){position, keyword};
+    out->effect = FX_MUTATES;
+    return 0;
+}
+
+static int schema_effect(PyObject *target, fx_instruction *out)
+{
+    PyObject *schema = PyObject_GetAttrString(target, "_schema");
+    PyObject *arguments = schema == NULL ? NULL : PyObject_GetAttrString(schema, "arguments");
+    Py_ssize_t n = arguments == NULL ? -1 : PySequence_Size(arguments);
+    int status = n < 0 ? -1 : 0;
+    for (Py_ssize_t i = 0; status == 0 && i < n; i++) {
+        PyObject *argument = PySequence_GetItem(arguments, i);
+        int written = argument == NULL ? -1 : is_written(argument);
+        status = written < 0 ? -1 : 0;
+        if (written > 0) {
+            status = add_mutated(out, argument, i);
+        }
+        Py_XDECREF(argument);
+    }
+    Py_XDECREF(schema);
+    Py_XDECREF(arguments);
+    return status;
+}
+
+int fx_effect_of(fx_state *state, PyObject *target, fx_instruction *out)
+{
+    if (PyObject_TypeCheck(target, (PyTypeObject *)state->op_overload_type)) {
+        return schema_effect(target, out);
+    }
+    bool is_pure;
+    if (is_pure_function(target, &is_pure) < 0) {
+        return -1;
+    }
+    out->effect = is_pure ? FX_PURE : FX_UNKNOWN;
+    return 0;
+}

@@ -1,0 +1,82 @@
+/*
+ * state.h - what the module keeps: its types, and the objects of torch that the run loop asks about.
+ *
+ * There are no globals: everything hangs on the module, and every object of ours reaches it through its type. torch is
+ * imported when it is first needed, so that a dump can be read without it.
+ */
+#ifndef FX_EXT_STATE_H
+#define FX_EXT_STATE_H
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Objects that fx_state_torch() fetches: field, module, attribute path. */
+#define FX_TORCH_OBJECTS(X)                                                                                            \
+    X(tensor_type, "torch", "Tensor")                                                                                  \
+    X(parameter_type, "torch.nn.parameter", "Parameter")                                                               \
+    X(dtype_type, "torch", "dtype")                                                                                    \
+    X(device_type, "torch", "device")                                                                                  \
+    X(layout_type, "torch", "layout")                                                                                  \
+    X(memory_format_type, "torch", "memory_format")                                                                    \
+    X(generator_type, "torch", "Generator")                                                                            \
+    X(size_type, "torch", "Size")                                                                                      \
+    X(symint_type, "torch", "SymInt")                                                                                  \
+    X(symfloat_type, "torch", "SymFloat")                                                                              \
+    X(symbool_type, "torch", "SymBool")                                                                                \
+    X(strided, "torch", "strided")                                                                                     \
+    X(uint8, "torch", "uint8")                                                                                         \
+    X(int16, "torch", "int16")                                                                                         \
+    X(conj, "torch", "conj")                                                                                           \
+    X(neg_view, "torch", "_neg_view")                                                                                  \
+    X(no_grad, "torch", "no_grad")                                                                                     \
+    X(disable_dispatch, "torch._C", "_DisableTorchDispatch")                                                           \
+    X(disable_function, "torch._C", "DisableTorchFunction")                                                            \
+    X(is_function_mode_on, "torch._C", "_is_torch_function_mode_enabled")                                              \
+    X(no_torch_dispatch, "torch._C", "_disabled_torch_dispatch_impl")                                                  \
+    X(random_tag, "torch._C", "Tag.nondeterministic_seeded")                                                           \
+    X(op_overload_type, "torch._ops", "OpOverload")                                                                    \
+    X(op_packet_type, "torch._ops", "OpOverloadPacket")                                                                \
+    X(higher_order_type, "torch._ops", "HigherOrderOperator")                                                          \
+    X(fx_node_type, "torch.fx", "Node")                                                                                \
+    X(graph_module_type, "torch.fx", "GraphModule")                                                                    \
+    X(fake_tensor_type, "torch._subclasses.fake_tensor", "FakeTensor")                                                 \
+    X(getitem, "_operator", "getitem")
+
+typedef struct fx_state {
+    PyObject *graph_type;
+    PyObject *dump_type;
+    PyObject *program_type;
+    bool has_torch; /* all of the objects below are there */
+#define X(field, module, path) PyObject *field;
+    FX_TORCH_OBJECTS(X)
+#undef X
+    const struct fx_dlpack_api *exchange; /* torch's table; NULL where it has none */
+    PyCFunction is_neg;                   /* Tensor.is_neg and is_conj, called without a lookup */
+    PyCFunction is_conj;
+    bool force_fallback; /* tests: never use the exchange table */
+} fx_state;
+
+/* The state of one of our heap types' instances. */
+fx_state *fx_state_of(PyObject *self);
+fx_state *fx_state_of_module(PyObject *module);
+
+/* Imports torch once. Returns 0, or -1 with an exception. */
+int fx_state_torch(fx_state *state);
+
+int fx_state_traverse(fx_state *state, visitproc visit, void *arg);
+void fx_state_clear(fx_state *state);
+
+/* An attribute that may be missing: 1 and a new reference, 0 without an exception, -1 with one. */
+int fx_optional_attr(PyObject *object, const char *name, PyObject **out);
+
+/* UTF-8 of a str, lone surrogates as WTF-8; a bytes object, or NULL with an exception. */
+PyObject *fx_utf8(PyObject *text);
+
+/* Adds one of our types to the module and keeps it in *slot. */
+int fx_add_type(PyObject *module, PyType_Spec *spec, PyObject **slot);
+
+#endif
