@@ -1,0 +1,24 @@
+/*
+ * view.h - what the rest of the library asks of views beyond fxtap/tensor.h.
+ */
+#ifndef FX_TENSOR_VIEW_H
+#define FX_TENSOR_VIEW_H
+
+#include "fxtap/tensor.h"
+
+/* The shape of the saved form, view->ndim entries: the view's own, for float4 pairs with the last axis doubled. */
+void fx_view_saved_shape(const fxtap_view *view, int64_t out[FXTAP_MAX_DIMS]);
+
+/* Elements of the saved form. The view has passed fxtap_view_check(). */
+uint64_t fx_view_saved_count(const fxtap_view *view);
+
+/* Row-major (or, with `fortran`, column-major) strides in elements of a shape whose product has been checked. */
+void fx_contiguous_strides(int32_t ndim, const int64_t *shape, bool fortran, int64_t *out);
+
+/*
+ * True where the memory, read from view->data on, is already the saved form byte for byte (in the order that
+ * fxtap_view_order() tells): it can be written without a gather. False for a view that gather would change.
+ */
+bool fx_view_is_saved_form(const fxtap_view *view);
+
+#endif
