@@ -45,9 +45,8 @@ class CompiledGraph:
     In a forked child its program is made anew, with a graph number and a run of the child's own.
     """
 
-    _boxed_call = True
-
     def __init__(self, gm: GraphModule, kind: str, config: CompilerConfig) -> None:
+        self._boxed_call = True  # in the instance: torch's wrappers copy __dict__
         self.gm = gm
         self.kind = kind
         self.on_error: str = config.get("debug.data_dump.on_error")
