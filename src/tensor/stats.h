@@ -1,0 +1,79 @@
+/*
+ * stats.h - statistics piece by piece: what fxtap_stats_compute and the dump writer stand on.
+ *
+ * Method. A piece is cut into parts of FX_STATS_PART_BYTES, small enough for the first-level cache. A part is read
+ * twice: once for counts, range and sum; once for the sums of (x - m) and (x - m)^2 about its own mean m, so that
+ * nothing cancels (the corrected two-pass formula: Chan, Golub, LeVeque, "Algorithms for computing the sample
+ * variance", 1983, eq. 1.7). Parts are joined by the pairwise update of the same paper (eq. 2.1) in long double.
+ * rms and l2_norm come from M2 + n * mean^2, whose terms are both positive. Sums run in 16 lanes of float64, element
+ * i of a part in lane i % 16, joined in one fixed order: every vector width gives the same bits, and so does every way
+ * of cutting the data into pieces of whole parts. Where the squares of a float64 part would leave the range of
+ * float64, that part is summed in long double.
+ *
+ * Integers: the sum in 128 bits, the sum of squares in 192 bits, exactly; one rounding at the end.
+ *
+ * NaN and the range: min and max order -0.0 below +0.0, so the answer does not depend on the order of elements.
+ * Nothing here reads or changes the floating-point environment; the counts, min and max do not depend on it (a
+ * caller's flush-to-zero mode cannot hide a subnormal).
+ *
+ * Thread rule: a state belongs to one thread at a time.
+ */
+#ifndef FX_TENSOR_STATS_H
+#define FX_TENSOR_STATS_H
+
+#include "fxtap/stats.h"
+
+#define FX_STATS_PART_BYTES 16384
+#define FX_STATS_LANES 16
+
+/* An unsigned integer of 192 bits, arithmetic modulo 2^192. */
+typedef struct fx_u192 {
+    unsigned __int128 low;
+    uint64_t high;
+} fx_u192;
+
+/* Caller storage; nothing to free. Fields belong to stats*.c. */
+typedef struct fx_stats_state {
+    fxtap_dtype dtype;
+    fxtap_dtype saved;
+    uint64_t min_normal_bits; /* of `dtype`, as bits of the saved float (of a part, where complex) */
+    uint64_t count;
+    uint64_t nan_count;
+    uint64_t pos_inf_count;
+    uint64_t neg_inf_count;
+    uint64_t zero_count;
+    uint64_t subnormal_count;
+    int64_t key_min; /* floats: ordered bits (fx_f32_key, fx_f64_key); integers: values (uint64: with the top bit */
+    int64_t key_max; /* flipped) */
+    double abs_max;  /* complex only */
+    uint64_t n_finite;
+    long double mean;
+    long double mean_imag;
+    long double m2; /* sum of |x - mean|^2 over the finite elements */
+    __int128 sum;
+    fx_u192 square_sum;
+} fx_stats_state;
+
+/* True when statistics of `dtype` are defined: everything that has a saved form, but text. */
+bool fx_stats_known(fxtap_dtype dtype);
+
+/* Starts a state for elements of the original `dtype`, for which fx_stats_known() is true. */
+void fx_stats_init(fx_stats_state *state, fxtap_dtype dtype);
+
+/*
+ * Adds `n_elems` elements that lie together in the *saved* dtype (little-endian, any alignment). For the same result
+ * whatever the pieces, all but the last piece hold a multiple of FX_STATS_PART_BYTES bytes.
+ */
+void fx_stats_update(fx_stats_state *state, const void *elements, size_t n_elems);
+
+/* The statistics so far; the state can go on. */
+void fx_stats_finish(const fx_stats_state *state, fxtap_stats *out);
+
+/*
+ * Statistics and, where `hash_out` is not NULL, the hash of `n_elems` elements of the saved form of `dtype` that lie
+ * together, in one pass over cache-sized blocks. Cannot fail; for which fx_stats_known() is true.
+ */
+void fx_stats_saved(fxtap_dtype dtype, const void *elements, size_t n_elems, fxtap_stats *out,
+                    fxtap_hash128 *hash_out);
+
+#endif
