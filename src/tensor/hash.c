@@ -1,18 +1,23 @@
 #include "tensor/hash.h"
 
-#define XXH_INLINE_ALL
-#include <xxhash.h>
+#include "tensor/cpu.h"
+#include "tensor/hash_kernel.h"
 
-_Static_assert(sizeof(XXH3_state_t) <= FX_HASHER_BYTES, "the hasher holds XXH3's state");
+const fx_hash_kernels fx_hash_scalar = HASH_KERNELS;
 
-static fxtap_hash128 result_of(XXH128_hash_t hash)
+static const fx_hash_kernels *kernels(void)
 {
-    return (fxtap_hash128){.high = hash.high64, .low = hash.low64};
+#if defined(__x86_64__)
+    static const fx_hash_kernels *const levels[] = {&fx_hash_scalar, &fx_hash_avx2, &fx_hash_avx512};
+    return levels[fx_cpu()];
+#else
+    return &fx_hash_scalar;
+#endif
 }
 
 fxtap_hash128 fx_hash_bytes(const void *bytes, size_t n_bytes)
 {
-    return result_of(XXH3_128bits(bytes, n_bytes));
+    return kernels()->bytes(bytes, n_bytes);
 }
 
 void fx_hasher_init(fx_hasher *hasher)
@@ -22,10 +27,10 @@ void fx_hasher_init(fx_hasher *hasher)
 
 void fx_hasher_update(fx_hasher *hasher, const void *bytes, size_t n_bytes)
 {
-    XXH3_128bits_update((XXH3_state_t *)(void *)hasher->state, bytes, n_bytes);
+    kernels()->update(hasher->state, bytes, n_bytes);
 }
 
 fxtap_hash128 fx_hasher_finish(const fx_hasher *hasher)
 {
-    return result_of(XXH3_128bits_digest((const XXH3_state_t *)(const void *)hasher->state));
+    return hash_result(XXH3_128bits_digest((const XXH3_state_t *)(const void *)hasher->state));
 }

@@ -19,7 +19,12 @@
 
 static const fx_stats_kernels *kernels(void)
 {
+#if defined(__x86_64__)
+    static const fx_stats_kernels *const levels[] = {&fx_stats_scalar, &fx_stats_avx2, &fx_stats_avx512};
+    return levels[fx_cpu()];
+#else
     return &fx_stats_scalar;
+#endif
 }
 
 /* The exponent of the smallest normal number, for dtypes that are saved as float32 or have it as a part. */
@@ -117,7 +122,7 @@ static void add_f32_part(fx_stats_state *state, const void *elements, size_t n)
     uint64_t n_finite = take_scan(state, &scan, n);
     if (n_finite > 0) {
         double mean = fx_lanes_sum(scan.sum) / (double)n_finite;
-        kernels()->spread_f32(elements, n, mean, &spread);
+        kernels()->spread_f32(elements, n, n_finite == n, mean, &spread);
         take_spread(state, &spread, n_finite, mean);
     }
 }
@@ -174,7 +179,7 @@ static void add_f64_part(fx_stats_state *state, const void *elements, size_t n)
         return;
     }
     double mean = fx_lanes_sum(scan.sum) / (double)n_finite;
-    kernels()->spread_f64(elements, n, mean, &spread);
+    kernels()->spread_f64(elements, n, n_finite == n, mean, &spread);
     take_spread(state, &spread, n_finite, mean);
 }
 

@@ -90,9 +90,9 @@ static inline double fx_lanes_sum(const double lanes[FX_STATS_LANES])
 /* The kernels of one level. `elements` may have any alignment. */
 typedef struct fx_stats_kernels {
     void (*scan_f32)(const void *elements, size_t n, uint32_t min_normal, fx_float_scan *out);
-    void (*spread_f32)(const void *elements, size_t n, double mean, fx_float_spread *out);
+    void (*spread_f32)(const void *elements, size_t n, bool all_finite, double mean, fx_float_spread *out);
     void (*scan_f64)(const void *elements, size_t n, uint64_t min_normal, fx_float_scan *out);
-    void (*spread_f64)(const void *elements, size_t n, double mean, fx_float_spread *out);
+    void (*spread_f64)(const void *elements, size_t n, bool all_finite, double mean, fx_float_spread *out);
     void (*widen_f16)(const void *elements, size_t n, float *out); /* NaN stays NaN; payloads may differ */
     void (*scan_i8)(const void *elements, size_t n, fx_int_scan *out);
     void (*scan_u8)(const void *elements, size_t n, fx_int_scan *out);
@@ -104,5 +104,9 @@ typedef struct fx_stats_kernels {
 } fx_stats_kernels;
 
 extern const fx_stats_kernels fx_stats_scalar;
+#if defined(__x86_64__)
+extern const fx_stats_kernels fx_stats_avx2;
+extern const fx_stats_kernels fx_stats_avx512;
+#endif
 
 #endif

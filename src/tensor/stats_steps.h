@@ -1,0 +1,124 @@
+/*
+ * stats_steps.h - the kernels one element at a time: the portable code is made of these, and the vector code uses them
+ * for what a whole vector does not cover. Element i of a part goes to lane i % 16 in all of them.
+ */
+#ifndef FX_TENSOR_STATS_STEPS_H
+#define FX_TENSOR_STATS_STEPS_H
+
+#include "tensor/stats_kernel.h"
+
+static inline void fx_scan_begin(fx_float_scan *out)
+{
+    *out = (fx_float_scan){.key_min = INT64_MAX, .key_max = INT64_MIN};
+}
+
+static inline void fx_scan_step(fx_float_scan *out, uint64_t magnitude, int64_t key, uint64_t infinity,
+                                uint64_t min_normal)
+{
+    if (magnitude > infinity) {
+        out->n_nan++;
+        return;
+    }
+    out->n_pos_inf += magnitude == infinity && key > 0;
+    out->n_neg_inf += magnitude == infinity && key < 0;
+    out->n_zero += magnitude == 0;
+    out->n_subnormal += magnitude > 0 && magnitude < min_normal;
+    out->abs_max = magnitude > out->abs_max ? magnitude : out->abs_max;
+    out->key_min = key < out->key_min ? key : out->key_min;
+    out->key_max = key > out->key_max ? key : out->key_max;
+}
+
+/* Elements first .. n of a part. */
+static inline void fx_scan_f32_steps(const void *elements, size_t first, size_t n, uint32_t min_normal,
+                                     fx_float_scan *out)
+{
+    const unsigned char *bytes = elements;
+    for (size_t i = first; i < n; i++) {
+        uint32_t bits;
+        memcpy(&bits, bytes + 4 * i, sizeof bits);
+        uint32_t magnitude = bits & INT32_MAX;
+        fx_scan_step(out, magnitude, fx_f32_key(bits), FX_F32_INF, min_normal);
+        if (magnitude < FX_F32_INF) {
+            out->sum[i % FX_STATS_LANES] += (double)fx_f32_from_bits(bits);
+        }
+    }
+}
+
+static inline void fx_scan_f64_steps(const void *elements, size_t first, size_t n, uint64_t min_normal,
+                                     fx_float_scan *out)
+{
+    const unsigned char *bytes = elements;
+    for (size_t i = first; i < n; i++) {
+        uint64_t bits;
+        memcpy(&bits, bytes + 8 * i, sizeof bits);
+        uint64_t magnitude = bits & INT64_MAX;
+        fx_scan_step(out, magnitude, fx_f64_key(bits), FX_F64_INF, min_normal);
+        if (magnitude < FX_F64_INF) {
+            out->sum[i % FX_STATS_LANES] += fx_f64_from_bits(bits);
+        }
+    }
+}
+
+static inline void fx_spread_step(fx_float_spread *out, size_t i, double distance)
+{
+    out->sum[i % FX_STATS_LANES] += distance;
+    out->square_sum[i % FX_STATS_LANES] += distance * distance;
+}
+
+static inline void fx_spread_f32_steps(const void *elements, size_t first, size_t n, double mean,
+                                       fx_float_spread *out)
+{
+    const unsigned char *bytes = elements;
+    for (size_t i = first; i < n; i++) {
+        uint32_t bits;
+        memcpy(&bits, bytes + 4 * i, sizeof bits);
+        if ((bits & INT32_MAX) < FX_F32_INF) {
+            fx_spread_step(out, i, (double)fx_f32_from_bits(bits) - mean);
+        }
+    }
+}
+
+static inline void fx_spread_f64_steps(const void *elements, size_t first, size_t n, double mean,
+                                       fx_float_spread *out)
+{
+    const unsigned char *bytes = elements;
+    for (size_t i = first; i < n; i++) {
+        uint64_t bits;
+        memcpy(&bits, bytes + 8 * i, sizeof bits);
+        if ((bits & INT64_MAX) < FX_F64_INF) {
+            fx_spread_step(out, i, fx_f64_from_bits(bits) - mean);
+        }
+    }
+}
+
+/* IEEE binary16 to binary32 by its definition, with integers alone (no flush-to-zero mode can reach it). */
+static inline uint32_t fx_f32_bits_of_f16(uint16_t half)
+{
+    uint32_t sign = (uint32_t)(half & 0x8000u) << 16;
+    uint32_t exponent = (half >> 10) & 0x1fu;
+    uint32_t fraction = half & 0x3ffu;
+    if (exponent == 0x1f) {
+        return sign | FX_F32_INF | fraction << 13;
+    }
+    if (exponent != 0) {
+        return sign | (exponent + 112) << 23 | fraction << 13;
+    }
+    if (fraction == 0) {
+        return sign;
+    }
+    uint32_t shift = (uint32_t)__builtin_clz(fraction) - 21; /* brings the leading one to bit 10 */
+    return sign | (113 - shift) << 23 | ((fraction << shift) & 0x3ffu) << 13;
+}
+
+static inline void fx_widen_f16_steps(const void *elements, size_t first, size_t n, float *out)
+{
+    const unsigned char *bytes = elements;
+    for (size_t i = first; i < n; i++) {
+        uint16_t half;
+        memcpy(&half, bytes + 2 * i, sizeof half);
+        uint32_t bits = fx_f32_bits_of_f16(half);
+        memcpy(out + i, &bits, sizeof bits);
+    }
+}
+
+#endif

@@ -1,0 +1,189 @@
+/*
+ * vector_avx2.h - the operations of stats_vector.h and difference_vector.h over 32-byte vectors.
+ */
+#ifndef FX_TENSOR_VECTOR_AVX2_H
+#define FX_TENSOR_VECTOR_AVX2_H
+
+#include <immintrin.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#define VF_N 8
+#define VD_N 4
+
+typedef __m256i v32;
+typedef __m256i v64;
+typedef __m256d vd;
+
+static inline v32 v32_set(int32_t value)
+{
+    return _mm256_set1_epi32(value);
+}
+
+static inline v32 v32_load(const void *from)
+{
+    return _mm256_loadu_si256((const __m256i *)from);
+}
+
+static inline v32 v32_and(v32 a, v32 b)
+{
+    return _mm256_and_si256(a, b);
+}
+
+static inline v32 v32_xor(v32 a, v32 b)
+{
+    return _mm256_xor_si256(a, b);
+}
+
+/* All ones where negative. */
+static inline v32 v32_sign(v32 a)
+{
+    return _mm256_srai_epi32(a, 31);
+}
+
+static inline v32 v32_min(v32 a, v32 b)
+{
+    return _mm256_min_epi32(a, b);
+}
+
+static inline v32 v32_max(v32 a, v32 b)
+{
+    return _mm256_max_epi32(a, b);
+}
+
+static inline v32 v32_count_eq(v32 counter, v32 a, v32 b)
+{
+    return _mm256_sub_epi32(counter, _mm256_cmpeq_epi32(a, b));
+}
+
+static inline v32 v32_count_gt(v32 counter, v32 a, v32 b)
+{
+    return _mm256_sub_epi32(counter, _mm256_cmpgt_epi32(a, b));
+}
+
+static inline v32 v32_select_gt(v32 a, v32 b, v32 x, v32 y)
+{
+    return _mm256_blendv_epi8(y, x, _mm256_cmpgt_epi32(a, b));
+}
+
+static inline bool v32_any_over(v32 a, int32_t limit)
+{
+    return _mm256_movemask_epi8(_mm256_cmpgt_epi32(a, v32_set(limit))) != 0;
+}
+
+static inline v64 v64_set(int64_t value)
+{
+    return _mm256_set1_epi64x(value);
+}
+
+static inline v64 v64_load(const void *from)
+{
+    return _mm256_loadu_si256((const __m256i *)from);
+}
+
+static inline v64 v64_and(v64 a, v64 b)
+{
+    return _mm256_and_si256(a, b);
+}
+
+static inline v64 v64_xor(v64 a, v64 b)
+{
+    return _mm256_xor_si256(a, b);
+}
+
+static inline v64 v64_sign(v64 a)
+{
+    return _mm256_cmpgt_epi64(_mm256_setzero_si256(), a);
+}
+
+static inline v64 v64_select_gt(v64 a, v64 b, v64 x, v64 y)
+{
+    return _mm256_blendv_epi8(y, x, _mm256_cmpgt_epi64(a, b));
+}
+
+static inline v64 v64_min(v64 a, v64 b)
+{
+    return v64_select_gt(a, b, b, a);
+}
+
+static inline v64 v64_max(v64 a, v64 b)
+{
+    return v64_select_gt(a, b, a, b);
+}
+
+static inline v64 v64_count_eq(v64 counter, v64 a, v64 b)
+{
+    return _mm256_sub_epi64(counter, _mm256_cmpeq_epi64(a, b));
+}
+
+static inline v64 v64_count_gt(v64 counter, v64 a, v64 b)
+{
+    return _mm256_sub_epi64(counter, _mm256_cmpgt_epi64(a, b));
+}
+
+static inline bool v64_any_over(v64 a, int64_t limit)
+{
+    return _mm256_movemask_epi8(_mm256_cmpgt_epi64(a, v64_set(limit))) != 0;
+}
+
+static inline vd vd_set(double value)
+{
+    return _mm256_set1_pd(value);
+}
+
+static inline vd vd_add(vd a, vd b)
+{
+    return _mm256_add_pd(a, b);
+}
+
+static inline vd vd_sub(vd a, vd b)
+{
+    return _mm256_sub_pd(a, b);
+}
+
+static inline vd vd_mul(vd a, vd b)
+{
+    return _mm256_mul_pd(a, b);
+}
+
+/* float64 of four float32; 0 in the place of NaN and infinities where `finite_only`. */
+static inline vd vd_from_f32(const void *from, bool finite_only)
+{
+    __m128i bits = _mm_loadu_si128((const __m128i *)from);
+    if (finite_only) {
+        __m128i magnitude = _mm_and_si128(bits, _mm_set1_epi32(INT32_MAX));
+        bits = _mm_and_si128(bits, _mm_cmplt_epi32(magnitude, _mm_set1_epi32(0x7f800000)));
+    }
+    return _mm256_cvtps_pd(_mm_castsi128_ps(bits));
+}
+
+static inline vd vd_keep_finite_f32(vd x, const void *from)
+{
+    __m128i magnitude = _mm_and_si128(_mm_loadu_si128((const __m128i *)from), _mm_set1_epi32(INT32_MAX));
+    __m128i finite = _mm_cmplt_epi32(magnitude, _mm_set1_epi32(0x7f800000));
+    return _mm256_and_pd(x, _mm256_castsi256_pd(_mm256_cvtepi32_epi64(finite)));
+}
+
+static inline __m256i finite_f64(const void *from)
+{
+    __m256i magnitude = v64_and(v64_load(from), v64_set(INT64_MAX));
+    return _mm256_cmpgt_epi64(v64_set(0x7ff0000000000000), magnitude);
+}
+
+static inline vd vd_load(const void *from, bool finite_only)
+{
+    vd x = _mm256_loadu_pd((const double *)from);
+    return finite_only ? _mm256_and_pd(x, _mm256_castsi256_pd(finite_f64(from))) : x;
+}
+
+static inline vd vd_keep_finite_f64(vd x, const void *from)
+{
+    return _mm256_and_pd(x, _mm256_castsi256_pd(finite_f64(from)));
+}
+
+static inline void v32_widen_f16(float *to, const void *from)
+{
+    _mm256_storeu_ps(to, _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)from)));
+}
+
+#endif

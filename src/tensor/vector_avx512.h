@@ -1,0 +1,188 @@
+/*
+ * vector_avx512.h - the operations of stats_vector.h and difference_vector.h over 64-byte vectors.
+ */
+#ifndef FX_TENSOR_VECTOR_AVX512_H
+#define FX_TENSOR_VECTOR_AVX512_H
+
+#include <immintrin.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#define VF_N 16
+#define VD_N 8
+
+typedef __m512i v32;
+typedef __m512i v64;
+typedef __m512d vd;
+
+static inline v32 v32_set(int32_t value)
+{
+    return _mm512_set1_epi32(value);
+}
+
+static inline v32 v32_load(const void *from)
+{
+    return _mm512_loadu_si512(from);
+}
+
+static inline v32 v32_and(v32 a, v32 b)
+{
+    return _mm512_and_si512(a, b);
+}
+
+static inline v32 v32_xor(v32 a, v32 b)
+{
+    return _mm512_xor_si512(a, b);
+}
+
+/* All ones where negative. */
+static inline v32 v32_sign(v32 a)
+{
+    return _mm512_srai_epi32(a, 31);
+}
+
+static inline v32 v32_min(v32 a, v32 b)
+{
+    return _mm512_min_epi32(a, b);
+}
+
+static inline v32 v32_max(v32 a, v32 b)
+{
+    return _mm512_max_epi32(a, b);
+}
+
+static inline v32 v32_count_eq(v32 counter, v32 a, v32 b)
+{
+    return _mm512_mask_sub_epi32(counter, _mm512_cmpeq_epi32_mask(a, b), counter, _mm512_set1_epi32(-1));
+}
+
+static inline v32 v32_count_gt(v32 counter, v32 a, v32 b)
+{
+    return _mm512_mask_sub_epi32(counter, _mm512_cmpgt_epi32_mask(a, b), counter, _mm512_set1_epi32(-1));
+}
+
+static inline v32 v32_select_gt(v32 a, v32 b, v32 x, v32 y)
+{
+    return _mm512_mask_mov_epi32(y, _mm512_cmpgt_epi32_mask(a, b), x);
+}
+
+static inline bool v32_any_over(v32 a, int32_t limit)
+{
+    return _mm512_cmpgt_epi32_mask(a, v32_set(limit)) != 0;
+}
+
+static inline v64 v64_set(int64_t value)
+{
+    return _mm512_set1_epi64(value);
+}
+
+static inline v64 v64_load(const void *from)
+{
+    return _mm512_loadu_si512(from);
+}
+
+static inline v64 v64_and(v64 a, v64 b)
+{
+    return _mm512_and_si512(a, b);
+}
+
+static inline v64 v64_xor(v64 a, v64 b)
+{
+    return _mm512_xor_si512(a, b);
+}
+
+static inline v64 v64_sign(v64 a)
+{
+    return _mm512_srai_epi64(a, 63);
+}
+
+static inline v64 v64_select_gt(v64 a, v64 b, v64 x, v64 y)
+{
+    return _mm512_mask_mov_epi64(y, _mm512_cmpgt_epi64_mask(a, b), x);
+}
+
+static inline v64 v64_min(v64 a, v64 b)
+{
+    return _mm512_min_epi64(a, b);
+}
+
+static inline v64 v64_max(v64 a, v64 b)
+{
+    return _mm512_max_epi64(a, b);
+}
+
+static inline v64 v64_count_eq(v64 counter, v64 a, v64 b)
+{
+    return _mm512_mask_sub_epi64(counter, _mm512_cmpeq_epi64_mask(a, b), counter, _mm512_set1_epi64(-1));
+}
+
+static inline v64 v64_count_gt(v64 counter, v64 a, v64 b)
+{
+    return _mm512_mask_sub_epi64(counter, _mm512_cmpgt_epi64_mask(a, b), counter, _mm512_set1_epi64(-1));
+}
+
+static inline bool v64_any_over(v64 a, int64_t limit)
+{
+    return _mm512_cmpgt_epi64_mask(a, v64_set(limit)) != 0;
+}
+
+static inline vd vd_set(double value)
+{
+    return _mm512_set1_pd(value);
+}
+
+static inline vd vd_add(vd a, vd b)
+{
+    return _mm512_add_pd(a, b);
+}
+
+static inline vd vd_sub(vd a, vd b)
+{
+    return _mm512_sub_pd(a, b);
+}
+
+static inline vd vd_mul(vd a, vd b)
+{
+    return _mm512_mul_pd(a, b);
+}
+
+static inline __mmask8 finite_f32(const void *from)
+{
+    __m256i magnitude = _mm256_and_si256(_mm256_loadu_si256((const __m256i *)from), _mm256_set1_epi32(INT32_MAX));
+    return _mm256_cmplt_epi32_mask(magnitude, _mm256_set1_epi32(0x7f800000));
+}
+
+static inline __mmask8 finite_f64(const void *from)
+{
+    return _mm512_cmplt_epi64_mask(v64_and(v64_load(from), v64_set(INT64_MAX)), v64_set(0x7ff0000000000000));
+}
+
+/* float64 of eight float32; 0 in the place of NaN and infinities where `finite_only`. */
+static inline vd vd_from_f32(const void *from, bool finite_only)
+{
+    __m256 x = _mm256_loadu_ps((const float *)from);
+    return finite_only ? _mm512_maskz_cvtps_pd(finite_f32(from), x) : _mm512_cvtps_pd(x);
+}
+
+static inline vd vd_keep_finite_f32(vd x, const void *from)
+{
+    return _mm512_maskz_mov_pd(finite_f32(from), x);
+}
+
+static inline vd vd_load(const void *from, bool finite_only)
+{
+    vd x = _mm512_loadu_pd(from);
+    return finite_only ? _mm512_maskz_mov_pd(finite_f64(from), x) : x;
+}
+
+static inline vd vd_keep_finite_f64(vd x, const void *from)
+{
+    return _mm512_maskz_mov_pd(finite_f64(from), x);
+}
+
+static inline void v32_widen_f16(float *to, const void *from)
+{
+    _mm512_storeu_ps(to, _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)from)));
+}
+
+#endif
