@@ -175,6 +175,7 @@ FXTAP_API size_t fxtap_value_subgraph(const fxtap_graph *graph, fxtap_value valu
  *          in order of first sight over the placeholders.
  *  structural: targets and wiring alone (constants, dtypes, devices and shapes do not count; dtype-cast nodes such as
  *          aten._to_copy do, being targets).
+ * Both halves are 0 where memory could not be had.
  */
 FXTAP_API fxtap_hash128 fxtap_graph_strict_key(const fxtap_graph *graph);
 FXTAP_API fxtap_hash128 fxtap_graph_structural_key(const fxtap_graph *graph);

@@ -1,0 +1,39 @@
+/*
+ * symbols.h - symbolic sizes independent of their names.
+ *
+ * torch names a symbol after the source it came from and SymPy orders the terms of a sum by name, so the same graph
+ * from another program says "s27 + s77" where this one says "s14 + s35" or "s60 + s5". The canonical form numbers
+ * symbols by first sight and orders operands by their own canonical text:
+ *   "s77 + 2"          "(+ 2 s#0)"
+ *   "s27*s77 - 1"      "(+ (* s#0 s#1) (neg 1))"
+ *   "((s77 + 1)//2)"   "(// (+ 1 s#0) 2)"
+ * An expression that does not parse keeps its tokens, with the symbols renamed.
+ */
+#ifndef FX_GRAPH_SYMBOLS_H
+#define FX_GRAPH_SYMBOLS_H
+
+#include <stdbool.h>
+
+#include "graph/record.h"
+
+typedef struct fx_symbols {
+    fx_pool names;          /* symbols; a name's id is its number */
+    fx_pool expressions;    /* every expression seen; */
+    const char **canonical; /* by its id, the canonical form */
+    size_t canonical_capacity;
+    fx_pool scratch; /* trees and texts of canonical forms */
+} fx_symbols;
+
+void fx_symbols_init(fx_symbols *symbols);
+void fx_symbols_clear(fx_symbols *symbols);
+
+/* Letters and digits as torch names symbols: s77, u0, zuf3; `length` bytes. */
+bool fx_is_symbol(const char *name, size_t length);
+
+/* Numbers the symbol if it is a new one. False: no memory. */
+bool fx_symbols_see(fx_symbols *symbols, const char *name);
+
+/* The canonical form, borrowed from `symbols`; NULL: no memory. */
+const char *fx_symbols_canonical(fx_symbols *symbols, const char *expression);
+
+#endif
