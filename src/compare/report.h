@@ -36,9 +36,11 @@ struct fxtap_report {
 
 /* The two tensors behind a pair, for as long as the comparison runs; parallel to report->pairs. */
 typedef struct fx_sources {
-    const fxtap_tensor_info *golden; /* NULL: missing */
-    const fxtap_tensor_info *target;
+    size_t golden; /* index in the side's list, FX_MISSING where there is none */
+    size_t target;
 } fx_sources;
+
+#define FX_MISSING SIZE_MAX
 
 /* One node of a group: its pairs lie together. Plain files are a node each. */
 typedef struct fx_node_pair {
@@ -97,8 +99,9 @@ typedef struct fx_comparison {
 fxtap_report *fx_report_create(void);
 fxtap_status fx_report_warn(fxtap_report *report, const char *line);
 /* A zeroed pair at the end, or NULL; `sources` grows along. */
-fxtap_pair *fx_comparison_add_pair(fx_comparison *comparison, const fxtap_tensor_info *golden,
-                                   const fxtap_tensor_info *target);
+fxtap_pair *fx_comparison_add_pair(fx_comparison *comparison, size_t golden, size_t target);
+/* A tensor of a side's list; NULL for FX_MISSING. */
+const fxtap_tensor_info *fx_side_at(const fx_side *side, size_t i);
 fxtap_status fx_report_add_origin(fxtap_report *report, const fxtap_origin *origin);
 fxtap_status fx_report_add_group(fxtap_report *report, const fxtap_group *group);
 /* Counts verdicts and pairings, finds the first non-finite pair. */
@@ -147,6 +150,8 @@ void fx_wiring_free(fx_wiring *wiring);
 bool fx_wiring_producer(const fx_wiring *wiring, size_t node, const char *position, size_t *producer_out);
 /* All nodes that feed `node`. */
 const size_t *fx_wiring_inputs(const fx_wiring *wiring, size_t node, size_t *n_out);
+/* The place in which the i-th of them stands. */
+const char *fx_wiring_position(const fx_wiring *wiring, size_t node, size_t i);
 size_t fx_wiring_node_count(const fx_wiring *wiring);
 bool fx_wiring_is_placeholder(const fx_wiring *wiring, size_t node);
 bool fx_wiring_is_weight(const fx_wiring *wiring, size_t node); /* a placeholder that requires a gradient, a get_attr */

@@ -1,0 +1,216 @@
+/*
+ * group.c - which step of which graph is compared with which.
+ *
+ * Ranks pair by number (a lone rank pairs with a lone rank). Graphs of a rank pair by strict key and occurrence, then by
+ * structural key, then by number, then by order, never an unlike kind. Steps pair by number, a lone step asked for
+ * with a lone step asked for. What is left stands alone.
+ */
+#include <string.h>
+
+#include "compare/report.h"
+#include "util/error.h"
+#include "util/memory.h"
+
+typedef struct graph_entry {
+    const fxtap_graph_info *info; /* NULL: plain files */
+    int32_t rank;
+    size_t first_set;
+    size_t n_sets;
+    size_t partner; /* index on the other side, or FX_MISSING */
+    fxtap_pairing pairing;
+    double confidence;
+    bool same_structure;
+} graph_entry;
+
+typedef struct graph_list {
+    graph_entry *items;
+    size_t n_items;
+} graph_list;
+
+static const fxtap_step_info *step_of(const fx_side *side, const fx_set *set)
+{
+    return fxtap_tensor_list_at(side->list, set->first)->step;
+}
+
+static fxtap_status list_graphs(fx_arena *arena, const fx_side *side, graph_list *out)
+{
+    out->items = fx_arena_calloc(arena, side->n_sets, sizeof *out->items);
+    if (out->items == NULL) {
+        return FXTAP_E_NOMEM;
+    }
+    out->n_items = 0;
+    for (size_t i = 0; i < side->n_sets; i++) {
+        const fxtap_step_info *step = step_of(side, &side->sets[i]);
+        const fxtap_graph_info *info = step == NULL ? NULL : step->graph;
+        if (out->n_items > 0 && out->items[out->n_items - 1].info == info) {
+            out->items[out->n_items - 1].n_sets++;
+            continue;
+        }
+        const fxtap_rank_info *rank = info == NULL ? NULL : fxtap_reader_rank(side->reader, info->rank_i);
+        out->items[out->n_items++] = (graph_entry){.info = info, .rank = rank == NULL ? 0 : rank->rank,
+                                                   .first_set = i, .n_sets = 1, .partner = FX_MISSING};
+    }
+    return FXTAP_OK;
+}
+
+static bool has_one_rank(const graph_list *list)
+{
+    for (size_t i = 1; i < list->n_items; i++) {
+        if (list->items[i].rank != list->items[0].rank) {
+            return false;
+        }
+    }
+    return true;
+}
+
+typedef bool (*graphs_match)(const graph_entry *golden, const graph_entry *target);
+
+static bool same_hash(fxtap_hash128 a, fxtap_hash128 b)
+{
+    return a.high == b.high && a.low == b.low;
+}
+
+static bool both_have_keys(const graph_entry *golden, const graph_entry *target)
+{
+    return golden->info != NULL && target->info != NULL && golden->info->has_keys && target->info->has_keys;
+}
+
+static bool kinds_agree(const graph_entry *golden, const graph_entry *target)
+{
+    return golden->info == NULL || target->info == NULL || golden->info->kind == 0 || target->info->kind == 0 ||
+           golden->info->kind == target->info->kind;
+}
+
+static bool by_strict_key(const graph_entry *golden, const graph_entry *target)
+{
+    return both_have_keys(golden, target) && same_hash(golden->info->strict_key, target->info->strict_key) &&
+           golden->info->occurrence == target->info->occurrence;
+}
+
+static bool by_structural_key(const graph_entry *golden, const graph_entry *target)
+{
+    return both_have_keys(golden, target) && kinds_agree(golden, target) &&
+           same_hash(golden->info->structural_key, target->info->structural_key);
+}
+
+static bool by_number(const graph_entry *golden, const graph_entry *target)
+{
+    return kinds_agree(golden, target) && golden->info != NULL && target->info != NULL &&
+           golden->info->graph == target->info->graph;
+}
+
+static bool by_order(const graph_entry *golden, const graph_entry *target)
+{
+    return kinds_agree(golden, target);
+}
+
+static void pair_graphs_pass(graph_list *golden, graph_list *target, bool ignore_rank, graphs_match match,
+                             const graph_entry *as)
+{
+    for (size_t g = 0; g < golden->n_items; g++) {
+        for (size_t t = 0; t < target->n_items && golden->items[g].partner == FX_MISSING; t++) {
+            graph_entry *a = &golden->items[g], *b = &target->items[t];
+            if (b->partner != FX_MISSING || (!ignore_rank && a->rank != b->rank) || !match(a, b)) {
+                continue;
+            }
+            a->partner = t;
+            b->partner = g;
+            a->pairing = as->pairing;
+            a->confidence = as->confidence;
+            a->same_structure = as->same_structure || by_structural_key(a, b);
+        }
+    }
+}
+
+static fxtap_status add_group(fx_comparison *comparison, const fx_group_work *work)
+{
+    if (!fx_grow((void **)&comparison->groups, &comparison->groups_capacity, comparison->n_groups + 1,
+                 sizeof *comparison->groups)) {
+        return FXTAP_E_NOMEM;
+    }
+    comparison->groups[comparison->n_groups++] = *work;
+    return FXTAP_OK;
+}
+
+static bool steps_match(const fx_comparison *comparison, const fx_set *golden, const fx_set *target)
+{
+    const fxtap_step_info *a = step_of(&comparison->golden, golden), *b = step_of(&comparison->target, target);
+    bool both_asked_for = comparison->options->golden_step >= 0 && comparison->options->target_step >= 0;
+    return a == NULL || b == NULL || both_asked_for || a->step == b->step;
+}
+
+/* Pairs the steps of one pair of graphs; either side may be missing. */
+static fxtap_status pair_steps(fx_comparison *comparison, const graph_entry *golden, const graph_entry *target)
+{
+    size_t n_golden = golden == NULL ? 0 : golden->n_sets, n_target = target == NULL ? 0 : target->n_sets;
+    bool *taken = fx_arena_calloc(&comparison->arena, n_target + 1, sizeof *taken);
+    if (taken == NULL) {
+        return FXTAP_E_NOMEM;
+    }
+    fx_group_work work = {.golden_graph = golden == NULL ? NULL : golden->info,
+                          .target_graph = target == NULL ? NULL : target->info};
+    if (golden != NULL && target != NULL) {
+        work.pairing = golden->pairing;
+        work.confidence = golden->confidence;
+        work.same_structure = golden->same_structure;
+    }
+    fxtap_status status = FXTAP_OK;
+    for (size_t g = 0; g < n_golden && status == FXTAP_OK; g++) {
+        work.golden = &comparison->golden.sets[golden->first_set + g];
+        work.target = NULL;
+        for (size_t t = 0; t < n_target && work.target == NULL; t++) {
+            const fx_set *candidate = &comparison->target.sets[target->first_set + t];
+            if (!taken[t] && steps_match(comparison, work.golden, candidate)) {
+                work.target = candidate;
+                taken[t] = true;
+            }
+        }
+        status = add_group(comparison, &work);
+    }
+    work.golden = NULL;
+    for (size_t t = 0; t < n_target && status == FXTAP_OK; t++) {
+        if (!taken[t]) {
+            work.target = &comparison->target.sets[target->first_set + t];
+            status = add_group(comparison, &work);
+        }
+    }
+    return status;
+}
+
+static void pair_graphs(const fx_comparison *comparison, graph_list *golden, graph_list *target)
+{
+    bool lone = has_one_rank(golden) && has_one_rank(target);
+    if (comparison->options->golden_graph >= 0 && comparison->options->target_graph >= 0) {
+        pair_graphs_pass(golden, target, lone, by_order,
+                         &(graph_entry){.pairing = FXTAP_PAIR_MAPPED, .confidence = 1.0});
+    }
+    pair_graphs_pass(golden, target, lone, by_strict_key,
+                     &(graph_entry){.pairing = FXTAP_PAIR_EXACT, .confidence = 1.0, .same_structure = true});
+    pair_graphs_pass(golden, target, lone, by_structural_key,
+                     &(graph_entry){.pairing = FXTAP_PAIR_EXACT, .confidence = 0.95, .same_structure = true});
+    pair_graphs_pass(golden, target, lone, by_number,
+                     &(graph_entry){.pairing = FXTAP_PAIR_ORDER, .confidence = 0.7});
+    pair_graphs_pass(golden, target, lone, by_order,
+                     &(graph_entry){.pairing = FXTAP_PAIR_ORDER, .confidence = 0.4});
+}
+
+fxtap_status fx_pair_groups(fx_comparison *comparison)
+{
+    graph_list golden, target;
+    if (list_graphs(&comparison->arena, &comparison->golden, &golden) != FXTAP_OK ||
+        list_graphs(&comparison->arena, &comparison->target, &target) != FXTAP_OK) {
+        return FXTAP_E_NOMEM;
+    }
+    pair_graphs(comparison, &golden, &target);
+    fxtap_status status = FXTAP_OK;
+    for (size_t g = 0; g < golden.n_items && status == FXTAP_OK; g++) {
+        size_t partner = golden.items[g].partner;
+        status = pair_steps(comparison, &golden.items[g], partner == FX_MISSING ? NULL : &target.items[partner]);
+    }
+    for (size_t t = 0; t < target.n_items && status == FXTAP_OK; t++) {
+        if (target.items[t].partner == FX_MISSING) {
+            status = pair_steps(comparison, NULL, &target.items[t]);
+        }
+    }
+    return status;
+}

@@ -1,0 +1,348 @@
+/*
+ * origin.c - where an error began, and what only carries it on.
+ *
+ * Nodes are visited in execution order. A node is *bad* when an output of it disagrees. Its inputs are judged by their
+ * own pairs; an input that was not dumped or did not pair is judged by the node that feeds it, along the graph's
+ * wiring, through nodes that were not dumped. A bad node none of whose inputs disagrees is an origin; any other bad node
+ * carries an earlier origin on.
+ *
+ * Without a record (no index) an input that disagrees although no output before it did is an origin of the reason INPUT.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "compare/report.h"
+#include "util/memory.h"
+
+#define NO_ORIGIN SIZE_MAX
+
+typedef enum health { UNKNOWN, GOOD, BAD } health;
+
+typedef struct node_state {
+    health output;
+    size_t origin; /* index of the origin that made it bad, or NO_ORIGIN */
+} node_state;
+
+typedef struct search {
+    fx_comparison *comparison;
+    fx_group_work *group;
+    fx_wiring *wiring;   /* golden's; NULL where there is no record */
+    node_state *states;  /* one a node of the record; NULL likewise */
+    size_t n_states;
+    size_t last_origin;  /* without wiring: what bad nodes are counted to */
+    bool any_bad_output; /* without wiring */
+} search;
+
+typedef struct evidence { /* what is known of a node's inputs */
+    bool any_bad;
+    bool any_unknown;
+    size_t origin;                 /* the earliest origin among its bad inputs */
+    const fxtap_pair *worst_input; /* the bad input pair with the largest error */
+    double input_error;
+    bool is_graph_input; /* worst_input comes from a placeholder */
+    bool is_weight;
+    size_t placeholder;
+} evidence;
+
+static double error_of(const fxtap_pair *pair)
+{
+    if (!pair->measured) {
+        return fx_verdict_is_bad(pair->verdict) ? INFINITY : 0.0;
+    }
+    return isnan(pair->rel_l2) ? INFINITY : pair->rel_l2;
+}
+
+static const fxtap_pair *pair_at(const search *s, size_t i)
+{
+    return &s->comparison->report->pairs[i];
+}
+
+/* What is known of what node `i` yields, looking through nodes that were not dumped. */
+static health resolve(const search *s, size_t i, size_t *origin_out)
+{
+    *origin_out = i < s->n_states ? s->states[i].origin : NO_ORIGIN;
+    return i < s->n_states ? s->states[i].output : UNKNOWN;
+}
+
+static void note_origin(evidence *e, size_t origin)
+{
+    if (origin != NO_ORIGIN && (e->origin == NO_ORIGIN || origin < e->origin)) {
+        e->origin = origin;
+    }
+}
+
+static void note_bad_input(const search *s, const fxtap_pair *pair, size_t node, evidence *e)
+{
+    size_t producer, origin = NO_ORIGIN;
+    bool is_wired = s->wiring != NULL && fx_wiring_producer(s->wiring, node, pair->position, &producer);
+    e->any_bad = true;
+    if (e->worst_input == NULL || error_of(pair) > error_of(e->worst_input)) {
+        e->worst_input = pair;
+    }
+    if (!is_wired) {
+        return;
+    }
+    if (fx_wiring_is_placeholder(s->wiring, producer)) {
+        e->is_graph_input = true;
+        e->is_weight = fx_wiring_is_weight(s->wiring, producer);
+        e->placeholder = producer;
+    }
+    resolve(s, producer, &origin);
+    note_origin(e, origin);
+}
+
+static bool is_judged(const fxtap_pair *pair)
+{
+    return pair->verdict == FXTAP_SAME || pair->verdict == FXTAP_CLOSE || fx_verdict_is_bad(pair->verdict);
+}
+
+/* True when a judged pair stands at this place among the node's inputs. */
+static bool has_judged_input(const search *s, const fx_node_pair *node, const char *position)
+{
+    for (size_t i = node->first_pair; i < node->first_pair + node->n_pairs; i++) {
+        const fxtap_pair *pair = pair_at(s, i);
+        if (pair->io == FXTAP_INPUT && is_judged(pair) && strcmp(pair->position, position) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Inputs without a judged pair are judged by what feeds them. */
+static void weigh_wiring(const search *s, const fx_node_pair *node, size_t order, evidence *e)
+{
+    size_t n_inputs;
+    const size_t *inputs = fx_wiring_inputs(s->wiring, order, &n_inputs);
+    for (size_t i = 0; i < n_inputs; i++) {
+        if (has_judged_input(s, node, fx_wiring_position(s->wiring, order, i))) {
+            continue;
+        }
+        size_t origin;
+        health known = resolve(s, inputs[i], &origin);
+        e->any_bad |= known == BAD;
+        e->any_unknown |= known == UNKNOWN;
+        note_origin(e, known == BAD ? origin : NO_ORIGIN);
+    }
+}
+
+static evidence weigh_inputs(const search *s, const fx_node_pair *node, size_t order)
+{
+    evidence e = {.origin = NO_ORIGIN};
+    bool any_judged = false;
+    for (size_t i = node->first_pair; i < node->first_pair + node->n_pairs; i++) {
+        const fxtap_pair *pair = pair_at(s, i);
+        if (pair->io != FXTAP_INPUT || !is_judged(pair)) {
+            continue;
+        }
+        any_judged = true;
+        e.input_error = fmax(e.input_error, pair->measured ? error_of(pair) : 0.0);
+        if (fx_verdict_is_bad(pair->verdict)) {
+            note_bad_input(s, pair, order, &e);
+        }
+    }
+    if (s->wiring != NULL) {
+        weigh_wiring(s, node, order, &e);
+    }
+    if (s->wiring == NULL && !any_judged) {
+        e.any_unknown = true;
+        e.any_bad = s->any_bad_output;
+        e.origin = s->last_origin;
+    }
+    return e;
+}
+
+static const fxtap_pair *worst_output(const search *s, const fx_node_pair *node, bool *any_judged)
+{
+    const fxtap_pair *worst = NULL;
+    *any_judged = false;
+    for (size_t i = node->first_pair; i < node->first_pair + node->n_pairs; i++) {
+        const fxtap_pair *pair = pair_at(s, i);
+        if (pair->io == FXTAP_INPUT || !is_judged(pair)) {
+            continue;
+        }
+        *any_judged = true;
+        if (fx_verdict_is_bad(pair->verdict) && (worst == NULL || error_of(pair) > error_of(worst))) {
+            worst = pair;
+        }
+    }
+    return worst;
+}
+
+static fxtap_status add_origin(search *s, const fx_node_pair *node, const fxtap_pair *pair,
+                               fxtap_origin_reason reason, const evidence *e, size_t *index_out)
+{
+    fxtap_origin origin = {
+        .reason = reason,
+        .pair = pair,
+        .input_error = e->input_error,
+        .output_error = error_of(pair),
+        .golden_target = node->golden != NULL && node->target != NULL &&
+                                 strcmp(node->golden->target, node->target->target) != 0
+                             ? fx_arena_strdup(&s->comparison->report->arena, node->target->target)
+                             : NULL,
+    };
+    origin.growth = e->input_error > 0.0 ? origin.output_error / e->input_error : INFINITY;
+    *index_out = s->comparison->report->n_origins;
+    return fx_report_add_origin(s->comparison->report, &origin);
+}
+
+/* Graph inputs and weights that differ are origins of their own, once each. */
+static fxtap_status add_input_origin(search *s, const fx_node_pair *node, evidence *e)
+{
+    bool is_placed = e->is_graph_input && e->placeholder < s->n_states;
+    if (is_placed && s->states[e->placeholder].output == BAD) {
+        note_origin(e, s->states[e->placeholder].origin);
+        return FXTAP_OK;
+    }
+    size_t index;
+    fxtap_status status = add_origin(s, node, e->worst_input,
+                                     e->is_weight ? FXTAP_ORIGIN_WEIGHT : FXTAP_ORIGIN_INPUT, e, &index);
+    if (status == FXTAP_OK && is_placed) {
+        s->states[e->placeholder] = (node_state){BAD, index};
+    }
+    e->origin = index;
+    return status;
+}
+
+static bool is_random(const fx_node_pair *node)
+{
+    return node->golden != NULL && (node->golden->flags & FXTAP_NODE_RANDOM) != 0;
+}
+
+static fxtap_status weigh_bad_output(search *s, const fx_node_pair *node, const fxtap_pair *output, evidence *e)
+{
+    if (e->any_bad) {
+        s->comparison->report->n_carried++;
+        if (e->origin != NO_ORIGIN) {
+            s->comparison->report->origins[e->origin].n_carried++;
+        }
+        return FXTAP_OK;
+    }
+    fxtap_origin_reason reason = is_random(node)     ? FXTAP_ORIGIN_RANDOM
+                                 : e->any_unknown ? FXTAP_ORIGIN_REGION
+                                                     : FXTAP_ORIGIN_OPERATOR;
+    return add_origin(s, node, output, reason, e, &e->origin);
+}
+
+static fxtap_status visit(search *s, const fx_node_pair *node, size_t order)
+{
+    evidence e = weigh_inputs(s, node, order);
+    bool any_output;
+    const fxtap_pair *output = worst_output(s, node, &any_output);
+    fxtap_status status = FXTAP_OK;
+    bool began_before = s->wiring != NULL ? !e.is_graph_input : s->any_bad_output;
+    if (e.worst_input != NULL && e.origin == NO_ORIGIN && !began_before) {
+        status = add_input_origin(s, node, &e);
+    }
+    if (status == FXTAP_OK && output != NULL) {
+        status = weigh_bad_output(s, node, output, &e);
+    }
+    if (e.any_bad || output != NULL) {
+        s->any_bad_output = true;
+        s->last_origin = e.origin != NO_ORIGIN ? e.origin : s->last_origin;
+    }
+    if (order < s->n_states && any_output) {
+        s->states[order] = (node_state){output != NULL ? BAD : GOOD, e.origin};
+    }
+    return status;
+}
+
+/* A node that was not dumped is as its inputs are: BAD if one is, GOOD if all are known to be. */
+static void infer_undumped(search *s, size_t i)
+{
+    size_t n_inputs;
+    const size_t *inputs = fx_wiring_inputs(s->wiring, i, &n_inputs);
+    health state = n_inputs > 0 && !fx_wiring_is_placeholder(s->wiring, i) ? GOOD : UNKNOWN;
+    size_t origin = NO_ORIGIN;
+    for (size_t k = 0; k < n_inputs; k++) {
+        size_t from;
+        health known = resolve(s, inputs[k], &from);
+        if (known == BAD) {
+            state = BAD;
+            origin = origin == NO_ORIGIN || from < origin ? from : origin;
+        } else if (known == UNKNOWN && state == GOOD) {
+            state = UNKNOWN;
+        }
+    }
+    s->states[i] = (node_state){state == GOOD ? UNKNOWN : state, origin};
+}
+
+static fxtap_status open_search(search *s)
+{
+    const fxtap_graph *record = NULL;
+    s->last_origin = NO_ORIGIN;
+    if (s->group->golden_graph == NULL ||
+        fxtap_reader_record(s->comparison->golden.reader, s->group->golden_graph, &record) != FXTAP_OK) {
+        return FXTAP_OK;
+    }
+    fxtap_status status = fx_wiring_create(record, &s->wiring);
+    if (status != FXTAP_OK) {
+        return status;
+    }
+    s->n_states = fx_wiring_node_count(s->wiring);
+    s->states = fx_calloc(s->n_states, sizeof *s->states);
+    if (s->states == NULL) {
+        return FXTAP_E_NOMEM;
+    }
+    for (size_t i = 0; i < s->n_states; i++) {
+        s->states[i].origin = NO_ORIGIN;
+    }
+    return FXTAP_OK;
+}
+
+/* Visits nodes [from, to) of the record that were not dumped. */
+static void infer_between(search *s, size_t from, size_t to)
+{
+    for (size_t i = from; i < to && i < s->n_states; i++) {
+        if (s->states[i].output == UNKNOWN) {
+            infer_undumped(s, i);
+        }
+    }
+}
+
+fxtap_status fx_find_origins(fx_comparison *comparison, fx_group_work *group)
+{
+    search s = {.comparison = comparison, .group = group};
+    fxtap_status status = open_search(&s);
+    size_t next = 0;
+    for (size_t i = 0; i < group->n_nodes && status == FXTAP_OK; i++) {
+        const fx_node_pair *node = &group->nodes[i];
+        size_t order = node->golden == NULL ? SIZE_MAX : node->golden->order;
+        if (order != SIZE_MAX && s.wiring != NULL) {
+            infer_between(&s, next, order);
+            next = order + 1;
+        }
+        status = visit(&s, node, order);
+    }
+    fx_wiring_free(s.wiring);
+    fx_free(s.states);
+    return status;
+}
+
+fxtap_status fx_mark_undefined(fx_comparison *comparison, fx_group_work *group)
+{
+    const fxtap_graph *record = NULL;
+    if (group->golden_graph == NULL ||
+        fxtap_reader_record(comparison->golden.reader, group->golden_graph, &record) != FXTAP_OK) {
+        return FXTAP_OK;
+    }
+    fx_wiring *wiring;
+    fxtap_status status = fx_wiring_create(record, &wiring);
+    if (status != FXTAP_OK) {
+        return status;
+    }
+    for (size_t n = 0; n < group->n_nodes; n++) {
+        const fx_node_pair *node = &group->nodes[n];
+        for (size_t i = node->first_pair; i < node->first_pair + node->n_pairs && node->golden != NULL; i++) {
+            fxtap_pair *pair = &comparison->report->pairs[i];
+            size_t producer = node->golden->order;
+            bool is_known = pair->io != FXTAP_INPUT ||
+                            fx_wiring_producer(wiring, node->golden->order, pair->position, &producer);
+            if (pair->verdict == FXTAP_SAME && is_known && fx_wiring_is_undefined(wiring, producer)) {
+                pair->verdict = FXTAP_UNDEFINED;
+            }
+        }
+    }
+    fx_wiring_free(wiring);
+    return FXTAP_OK;
+}

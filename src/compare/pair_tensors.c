@@ -1,0 +1,250 @@
+/* pair_tensors.c - the tensors of paired nodes, place by place: every tensor of either side ends in exactly one pair. */
+#include <string.h>
+
+#include "compare/pair_nodes.h"
+#include "util/memory.h"
+
+static fxtap_status list_nodes(fx_arena *arena, const fx_side *side, const fx_set *set, fx_node_list *out)
+{
+    size_t n_tensors = set == NULL ? 0 : set->end - set->first;
+    out->n_items = 0;
+    out->items = fx_arena_calloc(arena, n_tensors + 1, sizeof *out->items);
+    if (out->items == NULL) {
+        return FXTAP_E_NOMEM;
+    }
+    for (size_t i = 0; i < n_tensors; i++) {
+        const fxtap_tensor_info *tensor = fx_side_at(side, set->first + i);
+        fx_node_entry *last = out->n_items > 0 ? &out->items[out->n_items - 1] : NULL;
+        if (last != NULL && tensor->node != NULL && last->info == tensor->node) {
+            last->n_tensors++;
+            continue;
+        }
+        out->items[out->n_items++] = (fx_node_entry){
+            .info = tensor->node,
+            .name = tensor->node == NULL ? tensor->name : tensor->node->name,
+            .target = tensor->node == NULL ? "" : tensor->node->target,
+            .first = set->first + i,
+            .n_tensors = 1,
+            .partner = FX_MISSING,
+        };
+    }
+    return FXTAP_OK;
+}
+
+/* Copies into the report what a pair says of one side. */
+static bool describe(fx_arena *arena, fxtap_pair *pair, const fxtap_tensor_info *tensor)
+{
+    const fxtap_node_info *node = tensor->node;
+    pair->name = fx_arena_strdup(arena, tensor->name);
+    pair->node = node == NULL ? pair->name : fx_arena_strdup(arena, node->name);
+    pair->target = fx_arena_strdup(arena, node == NULL ? "" : node->target);
+    pair->source_file = fx_arena_strdup(arena, node == NULL ? "" : node->source_file);
+    pair->source_line = node == NULL ? 0 : node->source_line;
+    pair->source_code = fx_arena_strdup(arena, node == NULL ? "" : node->source_code);
+    pair->module_path = fx_arena_strdup(arena, node == NULL ? "" : node->module_path);
+    pair->position = fx_arena_strdup(arena, tensor->position == NULL ? "" : tensor->position);
+    pair->order = node == NULL ? 0 : node->order;
+    pair->io = tensor->io;
+    pair->detail = "";
+    return pair->name != NULL && pair->node != NULL && pair->target != NULL && pair->source_file != NULL &&
+           pair->source_code != NULL && pair->module_path != NULL && pair->position != NULL;
+}
+
+static bool copy_meta(fx_arena *arena, const fxtap_tensor_info *tensor, const char **path_out, fxtap_dtype *dtype_out,
+                      int32_t *ndim_out, const int64_t **shape_out)
+{
+    *path_out = tensor->path == NULL ? NULL : fx_arena_strdup(arena, tensor->path);
+    if (tensor->has_meta) {
+        *dtype_out = tensor->dtype;
+        *ndim_out = tensor->ndim;
+        *shape_out = fx_arena_memdup(arena, tensor->shape, (size_t)tensor->ndim * sizeof *tensor->shape);
+    }
+    return (tensor->path == NULL || *path_out != NULL) && (!tensor->has_meta || *shape_out != NULL);
+}
+
+static int64_t step_number(const fxtap_tensor_info *tensor)
+{
+    return tensor == NULL || tensor->step == NULL ? -1 : tensor->step->step;
+}
+
+static uint32_t graph_number(const fxtap_tensor_info *tensor)
+{
+    return tensor == NULL || tensor->step == NULL ? 0 : tensor->step->graph->graph;
+}
+
+static fxtap_status add_pair(fx_comparison *comparison, size_t g, size_t t, fxtap_pairing pairing, double confidence)
+{
+    fx_arena *arena = &comparison->report->arena;
+    const fxtap_tensor_info *golden = fx_side_at(&comparison->golden, g);
+    const fxtap_tensor_info *target = fx_side_at(&comparison->target, t);
+    const fxtap_tensor_info *first = golden != NULL ? golden : target;
+    const fx_side *side = golden != NULL ? &comparison->golden : &comparison->target;
+    fxtap_pair *pair = fx_comparison_add_pair(comparison, g, t);
+    if (pair == NULL || !describe(arena, pair, first)) {
+        return FXTAP_E_NOMEM;
+    }
+    if (first->step != NULL) {
+        pair->rank = fxtap_reader_rank(side->reader, first->step->graph->rank_i)->rank;
+    }
+    pair->graph = graph_number(first);
+    pair->step = step_number(first);
+    pair->target_graph = graph_number(target);
+    pair->target_step = step_number(target);
+    pair->pairing = golden == NULL || target == NULL ? FXTAP_PAIR_NONE : pairing;
+    pair->confidence = golden == NULL || target == NULL ? 0.0 : confidence;
+    pair->verdict = golden == NULL ? FXTAP_ONLY_TARGET : target == NULL ? FXTAP_ONLY_GOLDEN : FXTAP_SAME;
+    bool copied = true;
+    if (golden != NULL) {
+        copied &= copy_meta(arena, golden, &pair->golden_path, &pair->golden_dtype, &pair->ndim, &pair->shape);
+    }
+    if (target != NULL) {
+        copied &= copy_meta(arena, target, &pair->target_path, &pair->target_dtype, &pair->target_ndim,
+                            &pair->target_shape);
+    }
+    if (golden != NULL && target != NULL && strcmp(golden->name, target->name) != 0) {
+        pair->target_name = fx_arena_strdup(arena, target->name);
+        copied &= pair->target_name != NULL;
+    }
+    return copied ? FXTAP_OK : FXTAP_E_NOMEM;
+}
+
+static bool same_place(const fxtap_tensor_info *a, const fxtap_tensor_info *b)
+{
+    return a->node == NULL || b->node == NULL || (a->io == b->io && strcmp(a->position, b->position) == 0);
+}
+
+/* Where the operators differ only their results stand for the same thing. */
+static bool may_pair(const fx_node_entry *golden, const fx_node_entry *target, const fxtap_tensor_info *tensor)
+{
+    return strcmp(golden->target, target->target) == 0 || tensor->io != FXTAP_INPUT || golden->pairing == FXTAP_PAIR_MAPPED;
+}
+
+static fxtap_status pair_places(fx_comparison *comparison, const fx_node_entry *golden, const fx_node_entry *target)
+{
+    bool *taken = fx_arena_calloc(&comparison->arena, target->n_tensors, sizeof *taken);
+    if (taken == NULL) {
+        return FXTAP_E_NOMEM;
+    }
+    fxtap_status status = FXTAP_OK;
+    for (size_t g = golden->first; g < golden->first + golden->n_tensors && status == FXTAP_OK; g++) {
+        const fxtap_tensor_info *left = fx_side_at(&comparison->golden, g);
+        size_t partner = FX_MISSING;
+        for (size_t t = 0; t < target->n_tensors && partner == FX_MISSING; t++) {
+            const fxtap_tensor_info *right = fx_side_at(&comparison->target, target->first + t);
+            if (!taken[t] && same_place(left, right) && may_pair(golden, target, left)) {
+                partner = target->first + t;
+                taken[t] = true;
+            }
+        }
+        status = add_pair(comparison, g, partner, golden->pairing, golden->confidence);
+    }
+    for (size_t t = 0; t < target->n_tensors && status == FXTAP_OK; t++) {
+        if (!taken[t]) {
+            status = add_pair(comparison, FX_MISSING, target->first + t, FXTAP_PAIR_NONE, 0.0);
+        }
+    }
+    return status;
+}
+
+static fxtap_status add_alone(fx_comparison *comparison, const fx_node_entry *node, bool is_golden)
+{
+    fxtap_status status = FXTAP_OK;
+    for (size_t i = node->first; i < node->first + node->n_tensors && status == FXTAP_OK; i++) {
+        status = add_pair(comparison, is_golden ? i : FX_MISSING, is_golden ? FX_MISSING : i, FXTAP_PAIR_NONE, 0.0);
+    }
+    return status;
+}
+
+static bool glob_hits(const char *pattern, const fx_node_entry *node, const fx_side *side)
+{
+    if (node == NULL) {
+        return false;
+    }
+    return fxtap_glob_match(pattern, node->name) || fxtap_glob_match(pattern, node->target) ||
+           (node->info != NULL && fxtap_glob_match(pattern, node->info->module_path)) ||
+           fxtap_glob_match(pattern, fx_side_at(side, node->first)->name);
+}
+
+/* Appends the pairs of one node (either side may be missing), unless the pattern passes it over. */
+static fxtap_status add_node(fx_comparison *comparison, fx_group_work *group, const fx_node_entry *golden,
+                             const fx_node_entry *target)
+{
+    const char *pattern = comparison->options->pattern;
+    if (pattern != NULL && !glob_hits(pattern, golden, &comparison->golden) &&
+        !glob_hits(pattern, target, &comparison->target)) {
+        return FXTAP_OK;
+    }
+    fx_node_pair *node = &group->nodes[group->n_nodes];
+    const fx_node_entry *first = golden != NULL ? golden : target;
+    *node = (fx_node_pair){.golden = golden == NULL ? NULL : golden->info,
+                           .target = target == NULL ? NULL : target->info,
+                           .pairing = first->pairing,
+                           .confidence = first->confidence,
+                           .first_pair = comparison->report->n_pairs};
+    fxtap_status status;
+    if (golden != NULL && target != NULL) {
+        status = pair_places(comparison, golden, target);
+    } else {
+        status = add_alone(comparison, first, golden != NULL);
+    }
+    node->n_pairs = comparison->report->n_pairs - node->first_pair;
+    group->n_nodes++;
+    return status;
+}
+
+static fxtap_status add_nodes(fx_comparison *comparison, fx_group_work *group, const fx_node_list *golden,
+                              const fx_node_list *target)
+{
+    group->nodes = fx_arena_calloc(&comparison->arena, golden->n_items + target->n_items + 1, sizeof *group->nodes);
+    if (group->nodes == NULL) {
+        return FXTAP_E_NOMEM;
+    }
+    fxtap_status status = FXTAP_OK;
+    for (size_t g = 0; g < golden->n_items && status == FXTAP_OK; g++) {
+        size_t partner = golden->items[g].partner;
+        status = add_node(comparison, group, &golden->items[g], partner == FX_MISSING ? NULL : &target->items[partner]);
+    }
+    for (size_t t = 0; t < target->n_items && status == FXTAP_OK; t++) {
+        if (target->items[t].partner == FX_MISSING) {
+            status = add_node(comparison, group, NULL, &target->items[t]);
+        }
+    }
+    return status;
+}
+
+fxtap_status fx_pair_nodes(fx_comparison *comparison, fx_group_work *group)
+{
+    fx_node_list golden, target;
+    if (list_nodes(&comparison->arena, &comparison->golden, group->golden, &golden) != FXTAP_OK ||
+        list_nodes(&comparison->arena, &comparison->target, group->target, &target) != FXTAP_OK) {
+        return FXTAP_E_NOMEM;
+    }
+    fxtap_status status = FXTAP_OK;
+    bool two_files = fxtap_reader_kind(comparison->golden.reader) == FXTAP_READ_FILE &&
+                     fxtap_reader_kind(comparison->target.reader) == FXTAP_READ_FILE;
+    if (two_files && golden.n_items == 1 && target.n_items == 1) {
+        fx_join_nodes(&golden, 0, &target, 0, FXTAP_PAIR_EXACT, 1.0);
+    } else {
+        status = fx_match_nodes(comparison->map, group->same_structure, &golden, &target);
+    }
+    size_t first_pair = comparison->report->n_pairs;
+    if (status == FXTAP_OK) {
+        status = add_nodes(comparison, group, &golden, &target);
+    }
+    if (status != FXTAP_OK) {
+        return status;
+    }
+    size_t n_pairs = comparison->report->n_pairs - first_pair;
+    const fxtap_pair *first = n_pairs > 0 ? &comparison->report->pairs[first_pair] : NULL;
+    return fx_report_add_group(comparison->report, &(fxtap_group){
+        .rank = first == NULL ? 0 : first->rank,
+        .graph = group->golden_graph != NULL ? group->golden_graph->graph
+                 : group->target_graph != NULL ? group->target_graph->graph : 0,
+        .target_graph = group->target_graph == NULL ? 0 : group->target_graph->graph,
+        .step = group->golden == NULL ? -1 : step_number(fx_side_at(&comparison->golden, group->golden->first)),
+        .target_step = group->target == NULL ? -1 : step_number(fx_side_at(&comparison->target, group->target->first)),
+        .pairing = group->pairing,
+        .first_pair = first_pair,
+        .n_pairs = n_pairs,
+    });
+}

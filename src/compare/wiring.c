@@ -1,0 +1,179 @@
+/* wiring.c - which node feeds which place of which node, read off a graph record. */
+#include <string.h>
+
+#include "compare/report.h"
+#include "util/memory.h"
+
+typedef struct edge {
+    size_t producer;
+    const char *position; /* "0", "1.2", "alpha" */
+} edge;
+
+typedef struct wired_node {
+    size_t first_edge;
+    size_t n_edges;
+    bool is_placeholder;
+    bool is_weight;
+    bool is_undefined;
+} wired_node;
+
+struct fx_wiring {
+    fx_arena arena;
+    wired_node *nodes;
+    size_t n_nodes;
+    edge *edges;
+    size_t *producers; /* of the edges, in the same order */
+    size_t n_edges;
+    size_t edges_capacity;
+    size_t producers_capacity;
+};
+
+/* `position` lives in the wiring's arena. */
+static bool add_edge(fx_wiring *wiring, size_t producer, const char *position)
+{
+    size_t n = wiring->n_edges;
+    if (!fx_grow((void **)&wiring->edges, &wiring->edges_capacity, n + 1, sizeof *wiring->edges) ||
+        !fx_grow((void **)&wiring->producers, &wiring->producers_capacity, n + 1, sizeof *wiring->producers)) {
+        return false;
+    }
+    wiring->edges[n] = (edge){producer, position};
+    wiring->producers[n] = producer;
+    wiring->n_edges = n + 1;
+    return true;
+}
+
+/* Adds an edge for every node found in `value`; `position` names the place, items of a list get ".J". */
+static bool add_value(fx_wiring *wiring, const fxtap_graph *graph, size_t node, fxtap_value value, const char *position,
+                      unsigned depth)
+{
+    if (fxtap_value_kind_of(graph, value) == FXTAP_V_NODE) {
+        size_t producer = fxtap_value_node(graph, value);
+        return producer >= node || add_edge(wiring, producer, position);
+    }
+    size_t n_items = 0;
+    const fxtap_value *items = depth < 16 ? fxtap_value_items(graph, value, &n_items) : NULL;
+    for (size_t j = 0; j < n_items; j++) {
+        const char *inner = fx_arena_printf(&wiring->arena, "%s.%zu", position, j);
+        if (inner == NULL || !add_value(wiring, graph, node, items[j], inner, depth + 1)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool requires_grad(const fxtap_graph *graph, fxtap_value meta)
+{
+    fxtap_tensor_meta tensor = {.struct_size = sizeof tensor};
+    return fxtap_value_kind_of(graph, meta) == FXTAP_V_TENSOR && fxtap_value_tensor(graph, meta, &tensor) == FXTAP_OK &&
+           tensor.requires_grad;
+}
+
+static bool add_node(fx_wiring *wiring, const fxtap_graph *graph, size_t i)
+{
+    fxtap_node_desc desc = {.struct_size = sizeof desc};
+    if (fxtap_graph_node(graph, (fxtap_node)i, &desc) != FXTAP_OK) {
+        return true; /* not there: a node that nothing feeds */
+    }
+    wired_node *node = &wiring->nodes[i];
+    node->first_edge = wiring->n_edges;
+    for (size_t k = 0; k < desc.n_args; k++) {
+        const char *position = fx_arena_printf(&wiring->arena, "%zu", k);
+        if (position == NULL || !add_value(wiring, graph, i, desc.args[k], position, 0)) {
+            return false;
+        }
+    }
+    for (size_t k = 0; k < desc.n_kwargs; k++) {
+        const char *position = fx_arena_strdup(&wiring->arena, desc.kwarg_names[k]);
+        if (position == NULL || !add_value(wiring, graph, i, desc.kwarg_values[k], position, 0)) {
+            return false;
+        }
+    }
+    node->n_edges = wiring->n_edges - node->first_edge;
+    node->is_placeholder = desc.op == FXTAP_OP_PLACEHOLDER || desc.op == FXTAP_OP_GET_ATTR;
+    node->is_weight = desc.op == FXTAP_OP_GET_ATTR || (node->is_placeholder && requires_grad(graph, desc.meta));
+    node->is_undefined = (desc.flags & FXTAP_NODE_UNDEFINED) != 0;
+    if ((desc.flags & FXTAP_NODE_VIEW) != 0 && node->n_edges > 0) {
+        node->is_undefined |= wiring->nodes[wiring->producers[node->first_edge]].is_undefined;
+    }
+    return true;
+}
+
+fxtap_status fx_wiring_create(const fxtap_graph *graph, fx_wiring **out)
+{
+    fx_wiring *wiring = fx_calloc(1, sizeof *wiring);
+    if (wiring == NULL) {
+        return FXTAP_E_NOMEM;
+    }
+    fx_arena_init(&wiring->arena);
+    wiring->n_nodes = fxtap_graph_node_count(graph);
+    wiring->nodes = fx_calloc(wiring->n_nodes, sizeof *wiring->nodes);
+    bool done = wiring->nodes != NULL;
+    for (size_t i = 0; i < wiring->n_nodes && done; i++) {
+        done = add_node(wiring, graph, i);
+    }
+    if (!done) {
+        fx_wiring_free(wiring);
+        return FXTAP_E_NOMEM;
+    }
+    *out = wiring;
+    return FXTAP_OK;
+}
+
+void fx_wiring_free(fx_wiring *wiring)
+{
+    if (wiring == NULL) {
+        return;
+    }
+    fx_arena_clear(&wiring->arena);
+    fx_free(wiring->nodes);
+    fx_free(wiring->edges);
+    fx_free(wiring->producers);
+    fx_free(wiring);
+}
+
+bool fx_wiring_producer(const fx_wiring *wiring, size_t node, const char *position, size_t *producer_out)
+{
+    for (size_t i = 0; node < wiring->n_nodes && i < wiring->nodes[node].n_edges; i++) {
+        const edge *candidate = &wiring->edges[wiring->nodes[node].first_edge + i];
+        if (strcmp(candidate->position, position) == 0) {
+            *producer_out = candidate->producer;
+            return true;
+        }
+    }
+    return false;
+}
+
+const size_t *fx_wiring_inputs(const fx_wiring *wiring, size_t node, size_t *n_out)
+{
+    if (node >= wiring->n_nodes) {
+        *n_out = 0;
+        return NULL;
+    }
+    *n_out = wiring->nodes[node].n_edges;
+    return wiring->producers == NULL ? NULL : wiring->producers + wiring->nodes[node].first_edge;
+}
+
+const char *fx_wiring_position(const fx_wiring *wiring, size_t node, size_t i)
+{
+    return wiring->edges[wiring->nodes[node].first_edge + i].position;
+}
+
+size_t fx_wiring_node_count(const fx_wiring *wiring)
+{
+    return wiring->n_nodes;
+}
+
+bool fx_wiring_is_placeholder(const fx_wiring *wiring, size_t node)
+{
+    return node < wiring->n_nodes && wiring->nodes[node].is_placeholder;
+}
+
+bool fx_wiring_is_weight(const fx_wiring *wiring, size_t node)
+{
+    return node < wiring->n_nodes && wiring->nodes[node].is_weight;
+}
+
+bool fx_wiring_is_undefined(const fx_wiring *wiring, size_t node)
+{
+    return node < wiring->n_nodes && wiring->nodes[node].is_undefined;
+}
