@@ -1,0 +1,93 @@
+/* npy_build.c - the header of an .npy file, written byte for byte as NumPy (1.23 and later) writes it. */
+#include "fxtap/npy.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "util/error.h"
+
+#define ALIGNMENT 64
+#define GROWTH_DIGITS 21 /* NumPy leaves room to rewrite the first extent (the last in Fortran order) in place */
+
+/* Text into caller's memory; `length` counts on where it does not fit. */
+typedef struct sink {
+    char *bytes;
+    size_t capacity;
+    size_t length;
+} sink;
+
+static void put(sink *to, const char *text, size_t n)
+{
+    if (to->length + n <= to->capacity) {
+        memcpy(to->bytes + to->length, text, n);
+    }
+    to->length += n;
+}
+
+static size_t put_extent(sink *to, int64_t extent)
+{
+    char digits[24];
+    int n = snprintf(digits, sizeof digits, "%" PRId64, extent);
+    put(to, digits, (size_t)n);
+    return (size_t)n;
+}
+
+static void put_spaces(sink *to, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        put(to, " ", 1);
+    }
+}
+
+static void put_dictionary(sink *to, const char *descr, bool fortran_order, int32_t ndim, const int64_t *shape)
+{
+    const char *order = fortran_order ? "', 'fortran_order': True, 'shape': (" : "', 'fortran_order': False, 'shape': (";
+    size_t growing_digits = GROWTH_DIGITS;
+    put(to, "{'descr': '", 11);
+    put(to, descr, strlen(descr));
+    put(to, order, strlen(order));
+    for (int32_t i = 0; i < ndim; i++) {
+        size_t n = put_extent(to, shape[i]);
+        if (i == (fortran_order ? ndim - 1 : 0)) {
+            growing_digits = n;
+        }
+        put(to, ", ", i + 1 < ndim ? 2 : (ndim == 1 ? 1 : 0));
+    }
+    put(to, "), }", 4);
+    put_spaces(to, GROWTH_DIGITS - growing_digits);
+}
+
+/* Spaces and a newline until prefix and dictionary are a multiple of the alignment; the prefix goes before. */
+static void finish(sink *to, size_t prefix, char *dst)
+{
+    size_t total = (prefix + to->length + 1 + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    put_spaces(to, total - 1 - to->length - prefix);
+    put(to, "\n", 1);
+    const unsigned char start[12] = {0x93, 'N', 'U', 'M', 'P', 'Y', prefix == 10 ? 1 : 2, 0,
+                                     (unsigned char)to->length, (unsigned char)(to->length >> 8),
+                                     (unsigned char)(to->length >> 16), (unsigned char)(to->length >> 24)};
+    memcpy(dst, start, prefix);
+}
+
+fxtap_status fxtap_npy_header(const char *descr, bool fortran_order, int32_t ndim, const int64_t *shape, void *dst,
+                              size_t capacity, size_t *out)
+{
+    if (ndim < 0 || ndim > FXTAP_MAX_DIMS) {
+        return fx_error(FXTAP_E_INVALID, "an array has %" PRId32 " dimensions: 0 to %d are allowed", ndim,
+                        FXTAP_MAX_DIMS);
+    }
+    /* Measured first, for the version that the length asks for. */
+    sink to = {.bytes = NULL};
+    put_dictionary(&to, descr, fortran_order, ndim, shape);
+    size_t prefix = to.length + 10 + ALIGNMENT > UINT16_MAX ? 12 : 10;
+    size_t total = (prefix + to.length + 1 + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    if (total > capacity) {
+        return fx_error(FXTAP_E_INVALID, "a header of %zu bytes does not fit in %zu", total, capacity);
+    }
+    to = (sink){.bytes = (char *)dst + prefix, .capacity = capacity - prefix};
+    put_dictionary(&to, descr, fortran_order, ndim, shape);
+    finish(&to, prefix, dst);
+    *out = total;
+    return FXTAP_OK;
+}

@@ -1,0 +1,181 @@
+/* npy_file.c - opening .npy files: small ones are read, large ones mapped. */
+#include "fxtap/npy.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tensor/npy_header.h"
+#include "tensor/text.h"
+#include "tensor/view.h"
+#include "util/error.h"
+#include "util/file.h"
+#include "util/memory.h"
+
+#define READ_BYTES ((size_t)64 << 10) /* up to here a read is cheaper than a mapping */
+
+struct fxtap_npy {
+    void *owned;     /* the bytes of a small file, or NULL */
+    void *mapping;   /* or of a large one */
+    size_t n_mapped;
+    char *text;      /* made by fxtap_npy_text() */
+    uint64_t trailing_bytes;
+    fx_npy_header header;
+    int64_t strides[FXTAP_MAX_DIMS];
+    fxtap_view view;
+};
+
+/* Fills header and view from the whole file's bytes, which have a home already. */
+static fxtap_status understand(fxtap_npy *npy, const char *name, const void *bytes, size_t n_bytes)
+{
+    fx_npy_header *header = &npy->header;
+    fxtap_status status = fx_npy_parse(name, bytes, n_bytes, header);
+    if (status != FXTAP_OK) {
+        return status;
+    }
+    uint64_t n_after = n_bytes - header->data_offset;
+    if (header->data_bytes > n_after) {
+        return fx_error_at(FXTAP_E_FORMAT, name, "cut off: the header promises %" PRIu64 " bytes of data, there are %" PRIu64,
+                           header->data_bytes, n_after);
+    }
+    npy->trailing_bytes = n_after - header->data_bytes;
+    fx_contiguous_strides(header->ndim, header->shape, header->fortran_order, npy->strides);
+    npy->view = (fxtap_view){.data = (const char *)bytes + header->data_offset,
+                             .dtype = header->dtype,
+                             .ndim = header->ndim,
+                             .flags = header->big_endian ? FXTAP_VIEW_BIG_ENDIAN : 0,
+                             .shape = header->shape,
+                             .strides = header->dtype == FXTAP_STRING ? NULL : npy->strides};
+    return FXTAP_OK;
+}
+
+fxtap_status fxtap_npy_open_bytes(const char *name, const void *bytes, size_t n_bytes, fxtap_npy **out)
+{
+    fxtap_npy *npy = fx_calloc(1, sizeof *npy);
+    if (npy == NULL) {
+        return FXTAP_E_NOMEM;
+    }
+    fxtap_status status = understand(npy, name, bytes, n_bytes);
+    if (status != FXTAP_OK) {
+        fxtap_npy_close(npy);
+        return status;
+    }
+    *out = npy;
+    return FXTAP_OK;
+}
+
+static fxtap_status load(fxtap_npy *npy, int fd, const char *path, size_t n_bytes)
+{
+    if (n_bytes <= READ_BYTES) {
+        npy->owned = fx_alloc(n_bytes);
+        return npy->owned == NULL ? FXTAP_E_NOMEM : fx_pread_all(fd, npy->owned, n_bytes, 0, path);
+    }
+    void *mapping = mmap(NULL, n_bytes, PROT_READ, MAP_PRIVATE, fd, 0);
+    if (mapping == MAP_FAILED) {
+        return fx_error_errno(errno, "map", path);
+    }
+    npy->mapping = mapping;
+    npy->n_mapped = n_bytes;
+    return FXTAP_OK;
+}
+
+/* A pipe or a device would block or never end, a folder has no bytes. */
+static fxtap_status file_size(int fd, const char *path, size_t *out)
+{
+    struct stat info;
+    if (fstat(fd, &info) != 0) {
+        return fx_error_errno(errno, "examine", path);
+    }
+    if (S_ISDIR(info.st_mode)) {
+        return fx_error_errno(EISDIR, "read", path);
+    }
+    if (!S_ISREG(info.st_mode)) {
+        return fx_error_at(FXTAP_E_FORMAT, path, "no .npy file: it is no regular file");
+    }
+    *out = (size_t)info.st_size;
+    return FXTAP_OK;
+}
+
+fxtap_status fxtap_npy_open(const char *path, fxtap_npy **out)
+{
+    size_t n_bytes = 0;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0) {
+        return fx_error_errno(errno, "open", path);
+    }
+    fxtap_npy *npy = NULL;
+    fxtap_status status = file_size(fd, path, &n_bytes);
+    if (status == FXTAP_OK) {
+        npy = fx_calloc(1, sizeof *npy);
+        status = npy == NULL ? FXTAP_E_NOMEM : load(npy, fd, path, n_bytes);
+    }
+    close(fd);
+    if (status == FXTAP_OK) {
+        status = understand(npy, path, npy->owned != NULL ? npy->owned : npy->mapping, n_bytes);
+    }
+    if (status != FXTAP_OK) {
+        fxtap_npy_close(npy);
+        return status;
+    }
+    *out = npy;
+    return FXTAP_OK;
+}
+
+void fxtap_npy_close(fxtap_npy *npy)
+{
+    if (npy == NULL) {
+        return;
+    }
+    if (npy->mapping != NULL) {
+        munmap(npy->mapping, npy->n_mapped);
+    }
+    fx_free(npy->owned);
+    fx_free(npy->text);
+    fx_free(npy);
+}
+
+const fxtap_view *fxtap_npy_view(const fxtap_npy *npy)
+{
+    return &npy->view;
+}
+
+const char *fxtap_npy_descr(const fxtap_npy *npy)
+{
+    return npy->header.descr;
+}
+
+bool fxtap_npy_fortran_order(const fxtap_npy *npy)
+{
+    return npy->header.fortran_order;
+}
+
+uint64_t fxtap_npy_data_bytes(const fxtap_npy *npy)
+{
+    return npy->header.data_bytes;
+}
+
+uint64_t fxtap_npy_trailing_bytes(const fxtap_npy *npy)
+{
+    return npy->trailing_bytes;
+}
+
+fxtap_status fxtap_npy_text(fxtap_npy *npy, const char **out)
+{
+    const fx_npy_header *header = &npy->header;
+    if (header->dtype != FXTAP_STRING || header->ndim != 0) {
+        return fx_error(FXTAP_E_INVALID, "an array of descr %s with %" PRId32 " dimensions is no text", header->descr,
+                        header->ndim);
+    }
+    if (npy->text == NULL) {
+        npy->text = fx_text_from_ucs4(npy->view.data, header->item_bytes / 4, header->big_endian);
+        if (npy->text == NULL) {
+            return FXTAP_E_NOMEM;
+        }
+    }
+    *out = npy->text;
+    return FXTAP_OK;
+}

@@ -1,0 +1,163 @@
+#include "util/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "util/error.h"
+
+#define CALL_BYTES ((size_t)1 << 30)
+#define CALL_PARTS 64
+
+static atomic_size_t call_bytes = CALL_BYTES;
+
+void fx_file_limit_call(size_t n_bytes)
+{
+    atomic_store(&call_bytes, n_bytes > 0 ? n_bytes : CALL_BYTES);
+}
+
+static size_t at_most(size_t n_bytes)
+{
+    size_t limit = atomic_load_explicit(&call_bytes, memory_order_relaxed);
+    return n_bytes < limit ? n_bytes : limit;
+}
+
+/* A write that moves nothing and names no error would be repeated for ever: it counts as a full disk. */
+static fxtap_status write_failed(ssize_t result, const char *path)
+{
+    return fx_error_errno(result == 0 ? ENOSPC : errno, "write", path);
+}
+
+fxtap_status fx_write_all(int fd, const void *bytes, size_t n_bytes, const char *path)
+{
+    const char *at = bytes;
+    while (n_bytes > 0) {
+        ssize_t n = write(fd, at, at_most(n_bytes));
+        if (n < 0 && errno == EINTR) {
+            continue;
+        }
+        if (n <= 0) {
+            return write_failed(n, path);
+        }
+        at += n;
+        n_bytes -= (size_t)n;
+    }
+    return FXTAP_OK;
+}
+
+/* How many leading parts one call may take, so that their sum stays within the limit; 0: the first is too large. */
+static size_t parts_in_call(const struct iovec *parts, size_t n_parts)
+{
+    size_t n = 0;
+    size_t left = at_most(SIZE_MAX);
+    while (n < n_parts && n < CALL_PARTS && parts[n].iov_len <= left) {
+        left -= parts[n++].iov_len;
+    }
+    return n;
+}
+
+static void advance(struct iovec **parts, size_t *n_parts, size_t n_bytes)
+{
+    while (*n_parts > 0 && n_bytes >= (*parts)->iov_len) {
+        n_bytes -= (*parts)->iov_len;
+        (*parts)++;
+        (*n_parts)--;
+    }
+    if (n_bytes > 0) {
+        (*parts)->iov_base = (char *)(*parts)->iov_base + n_bytes;
+        (*parts)->iov_len -= n_bytes;
+    }
+}
+
+fxtap_status fx_writev_all(int fd, struct iovec *parts, size_t n_parts, const char *path)
+{
+    advance(&parts, &n_parts, 0);
+    while (n_parts > 0) {
+        size_t n_now = parts_in_call(parts, n_parts);
+        ssize_t n = n_now > 0 ? writev(fd, parts, (int)n_now) : write(fd, parts->iov_base, at_most(parts->iov_len));
+        if (n < 0 && errno == EINTR) {
+            continue;
+        }
+        if (n <= 0) {
+            return write_failed(n, path);
+        }
+        advance(&parts, &n_parts, (size_t)n);
+    }
+    return FXTAP_OK;
+}
+
+fxtap_status fx_pread_all(int fd, void *bytes, size_t n_bytes, uint64_t offset, const char *path)
+{
+    char *at = bytes;
+    if (offset > INT64_MAX || n_bytes > (uint64_t)INT64_MAX - offset) {
+        return fx_error_at(FXTAP_E_FORMAT, path, "no file has %zu bytes at %" PRIu64, n_bytes, offset);
+    }
+    while (n_bytes > 0) {
+        ssize_t n = pread(fd, at, at_most(n_bytes), (off_t)offset);
+        if (n < 0 && errno == EINTR) {
+            continue;
+        }
+        if (n < 0) {
+            return fx_error_errno(errno, "read", path);
+        }
+        if (n == 0) {
+            return fx_error_at(FXTAP_E_FORMAT, path, "the file ends at byte %" PRIu64 ", %zu bytes too early", offset,
+                               n_bytes);
+        }
+        at += n;
+        offset += (uint64_t)n;
+        n_bytes -= (size_t)n;
+    }
+    return FXTAP_OK;
+}
+
+static fxtap_status taken(const char *to)
+{
+    return fx_error_at(FXTAP_E_EXISTS, to, "is there already");
+}
+
+static fxtap_status rename_failed(const char *from, const char *to)
+{
+    int error_number = errno;
+    char action[256];
+    snprintf(action, sizeof action, "rename %.200s to", from);
+    return fx_error_errno(error_number, action, to);
+}
+
+/* For file systems that do not know RENAME_NOREPLACE. */
+static fxtap_status rename_by_link(const char *from, const char *to)
+{
+    if (link(from, to) == 0) {
+        return unlink(from) == 0 ? FXTAP_OK : fx_error_errno(errno, "remove", from);
+    }
+    if (errno == EEXIST) {
+        return taken(to);
+    }
+    if (errno != EPERM && errno != ENOTSUP && errno != EMLINK && errno != ENOSYS) {
+        return rename_failed(from, to);
+    }
+    struct stat info; /* a folder, or no hard links here */
+    if (lstat(to, &info) == 0) {
+        return taken(to);
+    }
+    return rename(from, to) == 0 ? FXTAP_OK : rename_failed(from, to);
+}
+
+fxtap_status fx_rename_new(const char *from, const char *to)
+{
+    if (renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE) == 0) {
+        return FXTAP_OK;
+    }
+    if (errno == EEXIST) {
+        return taken(to);
+    }
+    if (errno == EINVAL || errno == ENOSYS || errno == ENOTSUP) {
+        return rename_by_link(from, to);
+    }
+    return rename_failed(from, to);
+}
