@@ -1,12 +1,14 @@
 /* module.c - the module fxtap._core. */
 #include "fxtap/status.h"
 #include "program.h"
+#include "record.h"
 #include "state.h"
 
 static int exec_module(PyObject *module)
 {
     fx_state *state = fx_state_of_module(module);
-    if (fx_add_type(module, &fx_program_spec, &state->program_type) < 0) {
+    if (fx_add_type(module, &fx_graph_spec, &state->graph_type) < 0 ||
+        fx_add_type(module, &fx_program_spec, &state->program_type) < 0) {
         return -1;
     }
     return PyModule_AddStringConstant(module, "version", fxtap_version());
@@ -28,7 +30,23 @@ static void free_module(void *module)
     clear(module);
 }
 
+static PyObject *force_fallback(PyObject *module, PyObject *on)
+{
+    fx_state *state = fx_state_of_module(module);
+    int is_on = PyObject_IsTrue(on);
+    if (is_on < 0) {
+        return NULL;
+    }
+    PyObject *before = PyBool_FromLong(state->force_fallback);
+    state->force_fallback = is_on > 0;
+    return before;
+}
+
 static PyMethodDef methods[] = {
+    {"record", (PyCFunction)(void (*)(void))fx_record_function, METH_VARARGS | METH_KEYWORDS,
+     PyDoc_STR("Walk a torch.fx graph into a record.")},
+    {"force_dlpack_fallback", force_fallback, METH_O,
+     PyDoc_STR("For tests: take every tensor by __dlpack__ instead of the exchange table.")},
     {NULL, NULL, 0, NULL},
 };
 

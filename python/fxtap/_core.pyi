@@ -47,8 +47,8 @@ class Graph:
     def subgraphs(self) -> tuple[Graph, ...]:
         """Branches and bodies of higher-order operators, in order of first sight."""
     def serialise(self) -> bytes: ...
-    @staticmethod
-    def from_bytes(data: bytes, /) -> Graph:
+    @classmethod
+    def from_bytes(cls, data: bytes, /) -> Graph:
         """The record of `serialise`'s bytes. ValueError when they are none."""
     def __len__(self) -> int:
         """The number of nodes."""

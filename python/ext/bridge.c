@@ -1,0 +1,377 @@
+#include "bridge.h"
+
+#include <string.h>
+
+#include "dlpack.h"
+#include "errors.h"
+
+static int skip(fx_bridged *out, const char *reason)
+{
+    out->skip = PyUnicode_FromString(reason);
+    return out->skip == NULL ? -1 : 0;
+}
+
+/* Turns the exception that torch raised into the reason, unless it is about us. */
+static int skip_exception(fx_bridged *out)
+{
+    if (PyErr_ExceptionMatches(PyExc_MemoryError) || !PyErr_ExceptionMatches(PyExc_Exception)) {
+        return -1;
+    }
+    PyObject *line = fx_error_take_line();
+    if (line == NULL) {
+        return -1;
+    }
+    PyObject *lines = PyObject_CallMethod(line, "splitlines", NULL); /* torch appends C++ stacks */
+    PyObject *first = lines != NULL && PyList_Size(lines) > 0 ? PyList_GetItem(lines, 0) : line;
+    out->skip = PyUnicode_FromFormat("cannot be read: %U", first);
+    Py_XDECREF(lines);
+    Py_DECREF(line);
+    return out->skip == NULL ? -1 : 0;
+}
+
+static bool on_host(const fx_dlpack_tensor *dl)
+{
+    return dl->device_type == FX_DLPACK_CPU || dl->device_type == FX_DLPACK_CUDA_HOST ||
+           dl->device_type == FX_DLPACK_ROCM_HOST;
+}
+
+static bool is_empty(const fx_dlpack_tensor *dl)
+{
+    for (int32_t i = 0; i < dl->ndim; i++) {
+        if (dl->shape[i] == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static fxtap_dtype dtype_of(const fx_dlpack_tensor *dl)
+{
+    if (dl->code == 17 && dl->bits == 4 && dl->lanes == 2) {
+        return FXTAP_FLOAT4_E2M1FN_X2; /* two values in an element */
+    }
+    return fxtap_dtype_from_dlpack(dl->code, dl->bits, dl->lanes);
+}
+
+static void set_view(fx_bridged *out, const fx_dlpack_tensor *dl, fxtap_dtype dtype)
+{
+    out->view.data = dl->data == NULL ? NULL : (const char *)dl->data + dl->byte_offset;
+    out->view.dtype = dtype;
+    out->view.ndim = dl->ndim;
+    out->view.shape = dl->shape;
+    out->view.strides = dl->strides;
+}
+
+static int ask(PyObject *tensor, PyCFunction function, const char *name)
+{
+    PyObject *answer = function != NULL ? function(tensor, NULL) : PyObject_CallMethod(tensor, name, NULL);
+    if (answer == NULL) {
+        return -1;
+    }
+    int is_true = answer == Py_True;
+    Py_DECREF(answer);
+    return is_true;
+}
+
+/* Only floating-point and complex tensors have the bits. */
+static int set_flags(fx_state *state, PyObject *tensor, fx_bridged *out)
+{
+    fxtap_dtype_class kind = fxtap_dtype_class_of(out->view.dtype);
+    if (kind != FXTAP_CLASS_FLOAT && kind != FXTAP_CLASS_COMPLEX) {
+        return 0;
+    }
+    int is_neg = ask(tensor, state->is_neg, "is_neg");
+    int is_conj = kind == FXTAP_CLASS_COMPLEX && is_neg >= 0 ? ask(tensor, state->is_conj, "is_conj") : 0;
+    if (is_neg < 0 || is_conj < 0) {
+        return -1;
+    }
+    out->view.flags |= (is_neg ? FXTAP_VIEW_NEG : 0u) | (is_conj ? FXTAP_VIEW_CONJ : 0u);
+    return 0;
+}
+
+/* A capsule of the memory by `__dlpack__()`, which refuses tensors with a gradient and with the bits. */
+static PyObject *fallback_capsule(fx_state *state, PyObject *tensor, uint32_t flags)
+{
+    PyObject *plain = PyObject_CallMethod(tensor, "detach", NULL);
+    PyObject *next;
+    if (plain != NULL && (flags & FXTAP_VIEW_CONJ) != 0) {
+        next = PyObject_CallFunctionObjArgs(state->conj, plain, NULL);
+        Py_DECREF(plain);
+        plain = next;
+    }
+    if (plain != NULL && (flags & FXTAP_VIEW_NEG) != 0) {
+        next = PyObject_CallFunctionObjArgs(state->neg_view, plain, NULL);
+        Py_DECREF(plain);
+        plain = next;
+    }
+    PyObject *capsule = plain == NULL ? NULL : PyObject_CallMethod(plain, "__dlpack__", NULL);
+    Py_XDECREF(plain);
+    return capsule;
+}
+
+static const fx_dlpack_tensor *capsule_tensor(PyObject *capsule)
+{
+    if (PyCapsule_IsValid(capsule, "dltensor_versioned")) {
+        fx_dlpack_versioned *managed = PyCapsule_GetPointer(capsule, "dltensor_versioned");
+        if (managed != NULL && managed->version.major == FX_DLPACK_MAJOR) {
+            return &managed->tensor;
+        }
+    } else if (PyCapsule_IsValid(capsule, "dltensor")) {
+        fx_dlpack_managed *managed = PyCapsule_GetPointer(capsule, "dltensor");
+        if (managed != NULL) {
+            return &managed->tensor;
+        }
+    }
+    if (!PyErr_Occurred()) {
+        PyErr_SetString(PyExc_BufferError, "unknown DLPack capsule");
+    }
+    return NULL;
+}
+
+static int take_fallback(fx_state *state, PyObject *tensor, fx_bridged *out, fx_dlpack_tensor *dl)
+{
+    int is_neg = ask(tensor, state->is_neg, "is_neg");
+    int is_conj = is_neg < 0 ? -1 : ask(tensor, state->is_conj, "is_conj");
+    if (is_conj < 0) {
+        return -1;
+    }
+    uint32_t flags = (is_neg ? FXTAP_VIEW_NEG : 0u) | (is_conj ? FXTAP_VIEW_CONJ : 0u);
+    PyObject *capsule = fallback_capsule(state, tensor, flags);
+    const fx_dlpack_tensor *found = capsule == NULL ? NULL : capsule_tensor(capsule);
+    if (found == NULL) {
+        Py_XDECREF(capsule);
+        return -1;
+    }
+    *dl = *found;
+    out->owner = capsule; /* never consumed: its destructor gives the memory back */
+    return 0;
+}
+
+/* The view of a strided tensor: 1 taken, 0 not of that kind, -1 with torch's exception. */
+static int take_strided(fx_state *state, PyObject *tensor, fx_bridged *out)
+{
+    fx_dlpack_tensor dl;
+    if (state->exchange != NULL && !state->force_fallback) {
+        if (state->exchange->dltensor_from_py_object_no_sync(tensor, &dl) != 0) {
+            return -1;
+        }
+        out->owner = Py_NewRef(tensor);
+    } else if (take_fallback(state, tensor, out, &dl) < 0) {
+        return -1;
+    }
+    fxtap_dtype dtype = dtype_of(&dl);
+    bool has_memory = dl.data != NULL || is_empty(&dl);
+    if (!on_host(&dl) || !has_memory || dtype == FXTAP_DTYPE_NONE || dl.ndim > FXTAP_MAX_DIMS) {
+        Py_CLEAR(out->owner);
+        return 0;
+    }
+    set_view(out, &dl, dtype);
+    if (set_flags(state, tensor, out) < 0) {
+        Py_CLEAR(out->owner);
+        return -1;
+    }
+    return 1;
+}
+
+/* ---- tensors of other kinds ---- */
+
+static int is_true(PyObject *tensor, const char *name)
+{
+    PyObject *value = PyObject_GetAttrString(tensor, name);
+    int result = value == NULL ? -1 : PyObject_IsTrue(value);
+    Py_XDECREF(value);
+    return result;
+}
+
+static int copy_text(PyObject *object, const char *attribute, char *out, size_t n)
+{
+    PyObject *value = PyObject_GetAttrString(object, attribute);
+    PyObject *text = value == NULL ? NULL : PyObject_Str(value);
+    PyObject *bytes = text == NULL ? NULL : fx_utf8(text);
+    int status = -1;
+    if (bytes != NULL) {
+        const char *string = PyBytes_AsString(bytes);
+        size_t length = strlen(string) < n - 1 ? strlen(string) : n - 1;
+        memcpy(out, string, length);
+        out[length] = '\0';
+        status = 0;
+    }
+    Py_XDECREF(value);
+    Py_XDECREF(text);
+    Py_XDECREF(bytes);
+    return status;
+}
+
+/* What a call on the tensor gives; takes *tensor's reference and replaces it. */
+static int replace(PyObject **tensor, PyObject *result)
+{
+    Py_DECREF(*tensor);
+    *tensor = result;
+    return result == NULL ? -1 : 0;
+}
+
+static int make_dense(PyObject **tensor, fx_bridged *out)
+{
+    char layout[sizeof out->layout];
+    if (copy_text(*tensor, "layout", layout, sizeof layout) < 0) {
+        return -1;
+    }
+    if (strcmp(layout, "torch.strided") == 0) {
+        return 0;
+    }
+    memcpy(out->layout, layout, sizeof layout);
+    return replace(tensor, PyObject_CallMethod(*tensor, "to_dense", NULL));
+}
+
+static int make_readable_dtype(fx_state *state, PyObject **tensor, fx_bridged *out)
+{
+    char dtype[48];
+    if (copy_text(*tensor, "dtype", dtype, sizeof dtype) < 0) {
+        return -1;
+    }
+    if (strstr(dtype, "quint") != NULL || strstr(dtype, "qint") != NULL) {
+        out->original_dtype = fxtap_dtype_from_name(dtype);
+        return replace(tensor, PyObject_CallMethod(*tensor, "dequantize", NULL));
+    }
+    if (strstr(dtype, "bits") != NULL) {
+        out->original_dtype = fxtap_dtype_from_name(dtype);
+        PyObject *plain = strstr(dtype, "bits16") != NULL ? state->uint16 : state->uint8;
+        return replace(tensor, PyObject_CallMethod(*tensor, "view", "O", plain));
+    }
+    return 0;
+}
+
+static int bring_to_host(PyObject **tensor, fx_bridged *out)
+{
+    char device[sizeof out->device];
+    if (copy_text(*tensor, "device", device, sizeof device) < 0) {
+        return -1;
+    }
+    if (strcmp(device, "cpu") == 0) {
+        return 0;
+    }
+    memcpy(out->device, device, sizeof device);
+    return replace(tensor, PyObject_CallMethod(*tensor, "to", "s", "cpu"));
+}
+
+static int materialise_zeros(PyObject **tensor)
+{
+    int is_zero = ask(*tensor, NULL, "_is_zerotensor");
+    return is_zero <= 0 ? is_zero : replace(tensor, PyObject_CallMethod(*tensor, "clone", NULL));
+}
+
+/* 1: there is a reason, in out->skip; 0: it may be read; -1: exception. */
+static int find_reason(fx_state *state, PyObject *tensor, fx_bridged *out)
+{
+    if (PyObject_TypeCheck(tensor, (PyTypeObject *)state->fake_tensor_type)) {
+        return skip(out, "fake tensor") < 0 ? -1 : 1;
+    }
+    PyObject *dispatch;
+    int found = fx_optional_attr((PyObject *)Py_TYPE(tensor), "__torch_dispatch__", &dispatch);
+    if (found < 0) {
+        return -1;
+    }
+    bool is_wrapper = found > 0 && dispatch != state->no_torch_dispatch;
+    Py_XDECREF(dispatch);
+    if (is_wrapper) {
+        PyObject *name = PyObject_GetAttrString((PyObject *)Py_TYPE(tensor), "__qualname__");
+        out->skip = name == NULL ? NULL : PyUnicode_FromFormat("tensor subclass %U", name);
+        Py_XDECREF(name);
+        return out->skip == NULL ? -1 : 1;
+    }
+    static const char *const questions[] = {"is_nested", "is_meta"};
+    static const char *const reasons[] = {"nested tensor", "meta tensor"};
+    for (size_t i = 0; i < 2; i++) {
+        int yes = is_true(tensor, questions[i]);
+        if (yes != 0) {
+            return yes < 0 || skip(out, reasons[i]) < 0 ? -1 : 1;
+        }
+    }
+    return 0;
+}
+
+static int convert(fx_state *state, PyObject *tensor, fx_bridged *out)
+{
+    int has_reason = find_reason(state, tensor, out);
+    if (has_reason != 0) {
+        return has_reason < 0 ? -1 : 0;
+    }
+    PyObject *plain = PyObject_CallMethod(tensor, "detach", NULL);
+    int status = plain == NULL ? -1 : bring_to_host(&plain, out);
+    if (status == 0) {
+        status = make_dense(&plain, out);
+    }
+    if (status == 0) {
+        status = make_readable_dtype(state, &plain, out);
+    }
+    if (status == 0) {
+        status = materialise_zeros(&plain);
+    }
+    if (status == 0) {
+        status = take_strided(state, plain, out);
+        if (status == 0) {
+            status = skip(out, "no memory that can be read");
+        } else if (status > 0) {
+            status = 0;
+        }
+    }
+    Py_XDECREF(plain);
+    return status;
+}
+
+/* The strides of a tensor on another device, whose copy may lie otherwise. */
+static void keep_device_strides(fx_state *state, PyObject *tensor, fx_bridged *out)
+{
+    fx_dlpack_tensor dl;
+    if (out->device[0] == '\0' || out->layout[0] != '\0' || state->exchange == NULL) {
+        return;
+    }
+    if (state->exchange->dltensor_from_py_object_no_sync(tensor, &dl) == 0) {
+        out->original_strides = dl.strides;
+    }
+    PyErr_Clear();
+}
+
+static int take_other(fx_state *state, PyObject *tensor, fx_bridged *out)
+{
+    fx_guard guard;
+    if (fx_guard_enter(state, &guard) < 0) {
+        return -1;
+    }
+    memset(out, 0, sizeof *out);
+    int status = convert(state, tensor, out);
+    if (status < 0) {
+        fx_bridge_drop(out);
+        status = skip_exception(out);
+    } else {
+        keep_device_strides(state, tensor, out);
+    }
+    fx_guard_leave(&guard);
+    return status;
+}
+
+static bool is_plain(const fx_state *state, PyObject *tensor)
+{
+    PyObject *type = (PyObject *)Py_TYPE(tensor);
+    return type == state->tensor_type || type == state->parameter_type;
+}
+
+int fx_bridge_take(fx_state *state, PyObject *tensor, bool guarded, fx_bridged *out)
+{
+    memset(out, 0, sizeof *out);
+    if (!guarded && is_plain(state, tensor) && !state->force_fallback && state->exchange != NULL) {
+        int taken = take_strided(state, tensor, out);
+        if (taken > 0) {
+            return 0;
+        }
+        PyErr_Clear();
+    }
+    return take_other(state, tensor, out);
+}
+
+void fx_bridge_drop(fx_bridged *bridged)
+{
+    Py_CLEAR(bridged->owner);
+    Py_CLEAR(bridged->skip);
+    memset(bridged, 0, sizeof *bridged);
+}
