@@ -41,7 +41,8 @@ typedef enum fxtap_verdict {
     FXTAP_ONLY_TARGET = 7,
     FXTAP_SKIPPED = 8,         /* not saved at capture, on both sides or on one */
     FXTAP_UNDEFINED = 9,       /* uninitialised memory: never judged */
-    FXTAP_VERDICT_COUNT = 10
+    FXTAP_NOT_COMPARED = 10,   /* the comparison was stopped before (fail_fast) */
+    FXTAP_VERDICT_COUNT = 11
 } fxtap_verdict;
 
 typedef enum fxtap_pairing {

@@ -214,3 +214,34 @@ fxtap_status fx_pair_groups(fx_comparison *comparison)
     }
     return status;
 }
+
+/* Replicas: every graph of another rank is held against the first rank's of the same strict key and occurrence. */
+fxtap_status fx_pair_ranks(fx_comparison *comparison)
+{
+    graph_list golden, target;
+    if (list_graphs(&comparison->arena, &comparison->golden, &golden) != FXTAP_OK ||
+        list_graphs(&comparison->arena, &comparison->target, &target) != FXTAP_OK) {
+        return FXTAP_E_NOMEM;
+    }
+    fxtap_status status = FXTAP_OK;
+    for (size_t t = 0; t < target.n_items && status == FXTAP_OK; t++) {
+        graph_entry *replica = &target.items[t];
+        if (golden.n_items > 0 && replica->rank == golden.items[0].rank) {
+            continue;
+        }
+        graph_entry *original = NULL;
+        for (size_t g = 0; g < golden.n_items && original == NULL; g++) {
+            bool is_first_rank = golden.items[g].rank == golden.items[0].rank;
+            bool is_same = both_have_keys(&golden.items[g], replica) ? by_strict_key(&golden.items[g], replica)
+                                                                     : by_number(&golden.items[g], replica);
+            original = is_first_rank && is_same ? &golden.items[g] : NULL;
+        }
+        if (original != NULL) {
+            original->pairing = FXTAP_PAIR_EXACT;
+            original->confidence = 1.0;
+            original->same_structure = both_have_keys(original, replica);
+        }
+        status = pair_steps(comparison, original, replica);
+    }
+    return status;
+}

@@ -96,12 +96,19 @@ static bool is_judged(const fxtap_pair *pair)
     return pair->verdict == FXTAP_SAME || pair->verdict == FXTAP_CLOSE || fx_verdict_is_bad(pair->verdict);
 }
 
+/* A pair at "0" covers what stands at "0.1": a list of numbers is one array. */
+static bool covers(const char *pair_position, const char *position)
+{
+    size_t length = strlen(pair_position);
+    return strncmp(pair_position, position, length) == 0 && (position[length] == '\0' || position[length] == '.');
+}
+
 /* True when a judged pair stands at this place among the node's inputs. */
 static bool has_judged_input(const search *s, const fx_node_pair *node, const char *position)
 {
     for (size_t i = node->first_pair; i < node->first_pair + node->n_pairs; i++) {
         const fxtap_pair *pair = pair_at(s, i);
-        if (pair->io == FXTAP_INPUT && is_judged(pair) && strcmp(pair->position, position) == 0) {
+        if (pair->io == FXTAP_INPUT && is_judged(pair) && covers(pair->position, position)) {
             return true;
         }
     }
@@ -338,7 +345,7 @@ fxtap_status fx_mark_undefined(fx_comparison *comparison, fx_group_work *group)
             size_t producer = node->golden->order;
             bool is_known = pair->io != FXTAP_INPUT ||
                             fx_wiring_producer(wiring, node->golden->order, pair->position, &producer);
-            if (pair->verdict == FXTAP_SAME && is_known && fx_wiring_is_undefined(wiring, producer)) {
+            if (pair->verdict == FXTAP_NOT_COMPARED && is_known && fx_wiring_is_undefined(wiring, producer)) {
                 pair->verdict = FXTAP_UNDEFINED;
             }
         }

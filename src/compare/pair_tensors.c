@@ -92,7 +92,7 @@ static fxtap_status add_pair(fx_comparison *comparison, size_t g, size_t t, fxta
     pair->target_step = step_number(target);
     pair->pairing = golden == NULL || target == NULL ? FXTAP_PAIR_NONE : pairing;
     pair->confidence = golden == NULL || target == NULL ? 0.0 : confidence;
-    pair->verdict = golden == NULL ? FXTAP_ONLY_TARGET : target == NULL ? FXTAP_ONLY_GOLDEN : FXTAP_SAME;
+    pair->verdict = golden == NULL ? FXTAP_ONLY_TARGET : target == NULL ? FXTAP_ONLY_GOLDEN : FXTAP_NOT_COMPARED;
     bool copied = true;
     if (golden != NULL) {
         copied &= copy_meta(arena, golden, &pair->golden_path, &pair->golden_dtype, &pair->ndim, &pair->shape);

@@ -194,6 +194,7 @@ const char *fxtap_verdict_name(fxtap_verdict verdict)
         [FXTAP_ONLY_TARGET] = "only in target",
         [FXTAP_SKIPPED] = "skipped",
         [FXTAP_UNDEFINED] = "undefined",
+        [FXTAP_NOT_COMPARED] = "not compared",
     };
     return (unsigned)verdict < FXTAP_VERDICT_COUNT ? names[verdict] : "unknown";
 }

@@ -91,7 +91,8 @@ typedef struct fx_comparison {
     fx_sources *sources;
     size_t sources_capacity;
     const fx_map *map;
-    atomic_bool stop; /* fail_fast, or cancelled by the progress callback */
+    atomic_bool stop;       /* fail_fast, a failure, or cancelled by the progress callback */
+    atomic_bool found_enough; /* fail_fast found a difference */
 } fx_comparison;
 
 /* ---- report.c ---- */
@@ -114,6 +115,8 @@ fxtap_status fx_side_open(fx_comparison *comparison, fx_side *side, fxtap_reader
 void fx_side_close(fx_side *side);
 /* Which step of which graph is compared with which: fills comparison->groups. */
 fxtap_status fx_pair_groups(fx_comparison *comparison);
+/* The same between the ranks of one dump, which is both sides. */
+fxtap_status fx_pair_ranks(fx_comparison *comparison);
 /* Pairs the nodes and tensors of one group: appends to the report's pairs and groups. */
 fxtap_status fx_pair_nodes(fx_comparison *comparison, fx_group_work *group);
 

@@ -136,3 +136,17 @@ char *fx_arena_printf(fx_arena *arena, const char *format, ...)
     }
     return text;
 }
+
+void fx_arena_adopt(fx_arena *into, fx_arena *from)
+{
+    if (into->chunk == NULL) {
+        *into = *from;
+    } else if (from->chunk != NULL) {
+        struct fx_arena_chunk *last = into->chunk;
+        while (last->older != NULL) {
+            last = last->older;
+        }
+        last->older = from->chunk;
+    }
+    fx_arena_init(from);
+}

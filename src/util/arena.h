@@ -21,4 +21,7 @@ void *fx_arena_memdup(fx_arena *arena, const void *bytes, size_t n_bytes);
 char *fx_arena_strdup(fx_arena *arena, const char *text);
 char *fx_arena_printf(fx_arena *arena, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/* `into` takes over all that `from` holds; `from` is as after init. */
+void fx_arena_adopt(fx_arena *into, fx_arena *from);
+
 #endif

@@ -55,6 +55,25 @@ static void sizes_that_overflow_are_refused(void **state)
     fx_arena_clear(&arena);
 }
 
+static void an_adopted_arena_keeps_its_blocks(void **state)
+{
+    (void)state;
+    fx_arena into, from;
+    fx_arena_init(&into);
+    fx_arena_init(&from);
+    fx_arena_adopt(&into, &from); /* nothing into nothing */
+    char *first = fx_arena_strdup(&from, "first");
+    fx_arena_adopt(&into, &from);
+    char *second = fx_arena_strdup(&from, "second");
+    assert_non_null(fx_arena_alloc(&from, 1000000));
+    fx_arena_adopt(&into, &from);
+    assert_null(from.chunk);
+    assert_non_null(fx_arena_strdup(&into, "third"));
+    assert_string_equal(first, "first");
+    assert_string_equal(second, "second");
+    fx_arena_clear(&into);
+}
+
 static void a_failing_allocator_gives_null(void **state)
 {
     (void)state;
@@ -75,6 +94,7 @@ int main(void)
         cmocka_unit_test(blocks_are_aligned_and_apart),
         cmocka_unit_test(large_blocks_leave_the_small_chunk_in_use),
         cmocka_unit_test(sizes_that_overflow_are_refused),
+        cmocka_unit_test(an_adopted_arena_keeps_its_blocks),
         cmocka_unit_test(a_failing_allocator_gives_null),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

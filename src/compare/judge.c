@@ -1,0 +1,351 @@
+/*
+ * judge.c - the verdict of one pair, and its metrics. Definitions of the metrics: tensor/difference.h.
+ *
+ * In order: what was not saved is passed over; equal hashes of equal arrays settle the pair unread; shapes and classes
+ * of dtype must agree; then both files are mapped and measured.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "compare/report.h"
+#include "fxtap/npy.h"
+#include "tensor/difference.h"
+#include "util/error.h"
+#include "util/memory.h"
+
+#define RANGE_ELEMENTS ((uint64_t)4 << 20) /* measured between two looks at comparison->stop */
+
+typedef struct bout { /* one pair being judged */
+    const fx_comparison *comparison;
+    fxtap_pair *pair;
+    const fxtap_tensor_info *golden;
+    const fxtap_tensor_info *target;
+    fx_arena *arena;
+    fxtap_npy *golden_file;
+    fxtap_npy *target_file;
+} bout;
+
+static fxtap_status detail(bout *b, fxtap_verdict verdict, const char *text)
+{
+    b->pair->verdict = verdict;
+    b->pair->detail = fx_arena_strdup(b->arena, text);
+    return b->pair->detail == NULL ? FXTAP_E_NOMEM : FXTAP_OK;
+}
+
+static fxtap_status judge_skipped(bout *b)
+{
+    const char *golden = b->golden->skipped, *target = b->target->skipped;
+    const char *text;
+    if (golden != NULL && target != NULL) {
+        bool is_same = strcmp(golden, target) == 0;
+        text = is_same ? golden : fx_arena_printf(b->arena, "golden has %s, target %s", golden, target);
+    } else {
+        text = fx_arena_printf(b->arena, "not saved in %s: %s", golden != NULL ? "golden" : "target",
+                               golden != NULL ? golden : target);
+    }
+    return text == NULL ? FXTAP_E_NOMEM : detail(b, FXTAP_SKIPPED, text);
+}
+
+static bool same_shape(const fxtap_pair *pair)
+{
+    return pair->ndim == pair->target_ndim &&
+           (pair->ndim == 0 ||
+            memcmp(pair->shape, pair->target_shape, (size_t)pair->ndim * sizeof *pair->shape) == 0);
+}
+
+static fxtap_status judge_shapes(bout *b)
+{
+    fxtap_buffer text;
+    fxtap_buffer_init(&text);
+    fxtap_buffer_text(&text, "golden has shape [");
+    for (int32_t i = 0; i < b->pair->ndim; i++) {
+        fxtap_buffer_printf(&text, "%s%lld", i > 0 ? ", " : "", (long long)b->pair->shape[i]);
+    }
+    fxtap_buffer_text(&text, "], target [");
+    for (int32_t i = 0; i < b->pair->target_ndim; i++) {
+        fxtap_buffer_printf(&text, "%s%lld", i > 0 ? ", " : "", (long long)b->pair->target_shape[i]);
+    }
+    fxtap_buffer_text(&text, "]");
+    fxtap_status status = fxtap_buffer_status(&text);
+    if (status == FXTAP_OK) {
+        status = detail(b, FXTAP_SHAPE_MISMATCH, text.bytes);
+    }
+    fxtap_buffer_clear(&text);
+    return status;
+}
+
+static int class_group(fxtap_dtype dtype)
+{
+    fxtap_dtype_class class = fxtap_dtype_class_of(dtype);
+    return class == FXTAP_CLASS_UINT ? FXTAP_CLASS_INT : (int)class;
+}
+
+static fxtap_status judge_classes(bout *b)
+{
+    const char *text = fx_arena_printf(b->arena, "golden is %s, target %s", fxtap_dtype_name(b->pair->golden_dtype),
+                                       fxtap_dtype_name(b->pair->target_dtype));
+    return text == NULL ? FXTAP_E_NOMEM : detail(b, FXTAP_DTYPE_MISMATCH, text);
+}
+
+static bool settled_by_hash(const bout *b)
+{
+    const fxtap_tensor_info *g = b->golden, *t = b->target;
+    return !b->comparison->options->read_all && g->has_meta && t->has_meta && g->has_hash && t->has_hash &&
+           g->hash.high == t->hash.high && g->hash.low == t->hash.low && g->dtype == t->dtype &&
+           g->saved_dtype == t->saved_dtype && g->fortran_order == t->fortran_order && same_shape(b->pair);
+}
+
+static void take_equal(bout *b)
+{
+    fxtap_pair *pair = b->pair;
+    uint64_t count = 1;
+    for (int32_t i = 0; i < pair->ndim; i++) {
+        count *= (uint64_t)pair->shape[i];
+    }
+    fxtap_dtype_class class = fxtap_dtype_class_of(pair->golden_dtype);
+    pair->verdict = FXTAP_SAME;
+    pair->measured = pair->identical_bits = true;
+    pair->count = count;
+    pair->cosine = pair->within_1e3 = pair->within_5e3 = 1.0;
+    pair->max_ulp = class == FXTAP_CLASS_FLOAT ? 0.0 : NAN;
+}
+
+/* Without files the recorded statistics are all there is. */
+static double apart(double golden, double target)
+{
+    return golden == target || (isnan(golden) && isnan(target)) ? 0.0 : fabs(target - golden);
+}
+
+static fxtap_status judge_statistics(bout *b)
+{
+    const fxtap_stats *g = &b->golden->stats, *t = &b->target->stats;
+    if (!b->golden->has_stats || !b->target->has_stats) {
+        return detail(b, FXTAP_UNREADABLE, "no file and no statistics to compare");
+    }
+    fx_tolerance tolerance;
+    fx_tolerance_for(b->comparison->report->rules, b->comparison->report->n_rules, b->pair, &tolerance);
+    b->pair->rtol = tolerance.rtol;
+    b->pair->atol = tolerance.atol;
+    bool is_close = g->nan_count == t->nan_count && g->pos_inf_count == t->pos_inf_count &&
+                    g->neg_inf_count == t->neg_inf_count &&
+                    apart(g->abs_max, t->abs_max) <= tolerance.atol + tolerance.rtol * fabs(g->abs_max) &&
+                    apart(g->rms, t->rms) <= tolerance.atol + tolerance.rtol * fabs(g->rms) &&
+                    apart(g->mean, t->mean) <= tolerance.atol + tolerance.rtol * fabs(g->rms);
+    return detail(b, is_close ? FXTAP_CLOSE : FXTAP_DIFFERENT, "judged by statistics alone: there is no file");
+}
+
+static fxtap_status note_view(bout *b, const fxtap_view *view, fxtap_dtype recorded, fxtap_dtype *dtype,
+                              int32_t *ndim, const int64_t **shape)
+{
+    *dtype = recorded != FXTAP_DTYPE_NONE && fxtap_dtype_saved(recorded) == view->dtype ? recorded : view->dtype;
+    *ndim = view->ndim;
+    *shape = fx_arena_memdup(b->arena, view->shape, (size_t)view->ndim * sizeof *view->shape);
+    return *shape == NULL ? FXTAP_E_NOMEM : FXTAP_OK;
+}
+
+static fxtap_status unreadable(bout *b, const char *side)
+{
+    const char *text = fx_arena_printf(b->arena, "%s: %s", side, fxtap_error_message());
+    return text == NULL ? FXTAP_E_NOMEM : detail(b, FXTAP_UNREADABLE, text);
+}
+
+/* Opens both files; a file that cannot be read ends the bout with a verdict (*done_out). */
+static fxtap_status open_files(bout *b, const fx_sources *sources, bool *done_out)
+{
+    const fx_comparison *c = b->comparison;
+    fxtap_pair *pair = b->pair;
+    *done_out = true;
+    fxtap_status status = fxtap_tensor_open(c->golden.list, sources->golden, &b->golden_file);
+    if (status != FXTAP_OK) {
+        return status == FXTAP_E_NOMEM ? status : unreadable(b, "golden");
+    }
+    status = fxtap_tensor_open(c->target.list, sources->target, &b->target_file);
+    if (status != FXTAP_OK) {
+        return status == FXTAP_E_NOMEM ? status : unreadable(b, "target");
+    }
+    *done_out = false;
+    status = note_view(b, fxtap_npy_view(b->golden_file), pair->golden_dtype, &pair->golden_dtype, &pair->ndim,
+                       &pair->shape);
+    if (status == FXTAP_OK) {
+        status = note_view(b, fxtap_npy_view(b->target_file), pair->target_dtype, &pair->target_dtype,
+                           &pair->target_ndim, &pair->target_shape);
+    }
+    if (status == FXTAP_OK && fxtap_npy_trailing_bytes(b->golden_file) + fxtap_npy_trailing_bytes(b->target_file) > 0) {
+        pair->detail = "bytes follow the data of a file";
+    }
+    return status;
+}
+
+static fxtap_status judge_texts(bout *b)
+{
+    const char *golden, *target;
+    if (fxtap_npy_text(b->golden_file, &golden) != FXTAP_OK) {
+        return unreadable(b, "golden");
+    }
+    if (fxtap_npy_text(b->target_file, &target) != FXTAP_OK) {
+        return unreadable(b, "target");
+    }
+    if (strcmp(golden, target) == 0) {
+        b->pair->verdict = FXTAP_SAME;
+        return FXTAP_OK;
+    }
+    const char *text = fx_arena_printf(b->arena, "golden is \"%.200s\", target \"%.200s\"", golden, target);
+    return text == NULL ? FXTAP_E_NOMEM : detail(b, FXTAP_DIFFERENT, text);
+}
+
+static fxtap_status keep_worst(bout *b, const fx_difference_result *result)
+{
+    fxtap_coordinate *worst = fx_arena_calloc(b->arena, result->n_worst, sizeof *worst);
+    if (worst == NULL) {
+        return FXTAP_E_NOMEM;
+    }
+    for (size_t i = 0; i < result->n_worst; i++) {
+        worst[i] = (fxtap_coordinate){result->worst[i].index, result->worst[i].golden, result->worst[i].target};
+    }
+    b->pair->worst = worst;
+    b->pair->n_worst = result->n_worst;
+    return FXTAP_OK;
+}
+
+static void take_result(fxtap_pair *pair, const fx_difference_result *result)
+{
+    pair->measured = true;
+    pair->identical_bits = result->identical_bits;
+    pair->count = result->count;
+    pair->max_abs_err = result->max_abs_err;
+    pair->max_rel_err = result->max_rel_err;
+    pair->mean_abs_err = result->mean_abs_err;
+    pair->rmse = result->rmse;
+    pair->cosine = result->cosine;
+    pair->rel_l2 = result->rel_l2;
+    pair->euclidean = result->euclidean;
+    pair->within_1e3 = result->within_1e3;
+    pair->within_5e3 = result->within_5e3;
+    pair->max_ulp = result->max_ulp;
+    pair->max_abs_index = result->max_abs_index;
+    pair->max_rel_index = result->max_rel_index;
+    pair->mismatched = result->mismatched;
+    pair->nan_mismatched = result->nan_mismatched;
+    pair->inf_mismatched = result->inf_mismatched;
+}
+
+static fxtap_verdict verdict_of(const fxtap_pair *pair, const fx_tolerance *tolerance)
+{
+    bool is_equal = pair->identical_bits ||
+                    (pair->nan_mismatched == 0 && pair->inf_mismatched == 0 && pair->max_abs_err == 0.0);
+    if (is_equal) {
+        return FXTAP_SAME;
+    }
+    bool is_bad = pair->nan_mismatched > 0 || pair->inf_mismatched > 0;
+    is_bad |= tolerance->elementwise && pair->mismatched > 0;
+    is_bad |= tolerance->min_cosine >= 0.0 && !(pair->cosine >= tolerance->min_cosine);
+    is_bad |= tolerance->max_abs >= 0.0 && !(pair->max_abs_err <= tolerance->max_abs);
+    is_bad |= tolerance->max_rel_l2 >= 0.0 && !(pair->rel_l2 <= tolerance->max_rel_l2);
+    is_bad |= tolerance->max_ulp >= 0.0 && !isnan(pair->max_ulp) && pair->max_ulp > tolerance->max_ulp;
+    return is_bad ? FXTAP_DIFFERENT : FXTAP_CLOSE;
+}
+
+static fxtap_status measure(bout *b, const fxtap_view *golden, const fxtap_view *target)
+{
+    const fx_comparison *c = b->comparison;
+    fx_tolerance tolerance;
+    fx_tolerance_for(c->report->rules, c->report->n_rules, b->pair, &tolerance);
+    b->pair->rtol = tolerance.rtol;
+    b->pair->atol = tolerance.atol;
+    fx_difference_options options = {
+        .rtol = tolerance.rtol,
+        .atol = tolerance.atol,
+        .judged = fx_judged_dtype(b->pair->golden_dtype, b->pair->target_dtype),
+        .n_worst = c->options->n_worst > 0 ? c->options->n_worst : 5,
+    };
+    fx_difference difference;
+    fx_difference_init(&difference, &options);
+    uint64_t count = 0;
+    fxtap_status status = fxtap_view_count(golden, &count);
+    for (uint64_t first = 0; status == FXTAP_OK && first < count; first += RANGE_ELEMENTS) {
+        if (atomic_load_explicit(&c->stop, memory_order_relaxed)) {
+            return fx_error(FXTAP_E_CANCELLED, "the comparison was stopped");
+        }
+        uint64_t length = count - first < RANGE_ELEMENTS ? count - first : RANGE_ELEMENTS;
+        status = fx_difference_run(&difference, golden, target, first, length);
+    }
+    if (status != FXTAP_OK) {
+        return status == FXTAP_E_NOMEM ? status : unreadable(b, "both");
+    }
+    fx_difference_result result;
+    fx_difference_finish(&difference, &result);
+    take_result(b->pair, &result);
+    b->pair->verdict = verdict_of(b->pair, &tolerance);
+    return keep_worst(b, &result);
+}
+
+/* Statistics of both sides stand in the report wherever something is wrong. */
+static fxtap_status add_statistics(bout *b)
+{
+    fxtap_pair *pair = b->pair;
+    if (b->golden->has_stats && b->target->has_stats) {
+        pair->golden_stats = b->golden->stats;
+        pair->target_stats = b->target->stats;
+        pair->has_stats = true;
+    } else if (fx_verdict_is_bad(pair->verdict) && b->golden_file != NULL && b->target_file != NULL) {
+        fxtap_status golden = fxtap_stats_compute(fxtap_npy_view(b->golden_file), &pair->golden_stats, NULL);
+        fxtap_status target = fxtap_stats_compute(fxtap_npy_view(b->target_file), &pair->target_stats, NULL);
+        if (golden == FXTAP_E_NOMEM || target == FXTAP_E_NOMEM) {
+            return FXTAP_E_NOMEM;
+        }
+        pair->has_stats = golden == FXTAP_OK && target == FXTAP_OK;
+    }
+    return FXTAP_OK;
+}
+
+static fxtap_status judge_values(bout *b)
+{
+    const fxtap_view *golden = fxtap_npy_view(b->golden_file), *target = fxtap_npy_view(b->target_file);
+    if (golden->dtype == FXTAP_STRING && target->dtype == FXTAP_STRING) {
+        return judge_texts(b);
+    }
+    if (class_group(golden->dtype) != class_group(target->dtype)) {
+        return judge_classes(b);
+    }
+    if (!same_shape(b->pair)) {
+        return judge_shapes(b);
+    }
+    return measure(b, golden, target);
+}
+
+static fxtap_status judge(bout *b, const fx_sources *sources)
+{
+    if (b->golden->skipped != NULL || b->target->skipped != NULL) {
+        return judge_skipped(b);
+    }
+    if (settled_by_hash(b)) {
+        take_equal(b);
+        return FXTAP_OK;
+    }
+    if (b->golden->path == NULL || b->target->path == NULL) {
+        bool is_known = b->golden->has_meta && b->target->has_meta;
+        return is_known && !same_shape(b->pair) ? judge_shapes(b) : judge_statistics(b);
+    }
+    bool done;
+    fxtap_status status = open_files(b, sources, &done);
+    return status != FXTAP_OK || done ? status : judge_values(b);
+}
+
+fxtap_status fx_judge(const fx_comparison *comparison, fxtap_pair *pair, const fx_sources *sources, fx_arena *arena)
+{
+    bout b = {.comparison = comparison,
+              .pair = pair,
+              .golden = fx_side_at(&comparison->golden, sources->golden),
+              .target = fx_side_at(&comparison->target, sources->target),
+              .arena = arena};
+    if (b.golden == NULL || b.target == NULL || pair->verdict == FXTAP_UNDEFINED) {
+        return FXTAP_OK;
+    }
+    fxtap_status status = judge(&b, sources);
+    if (status == FXTAP_OK) {
+        status = add_statistics(&b);
+    }
+    fxtap_npy_close(b.golden_file);
+    fxtap_npy_close(b.target_file);
+    return status;
+}

@@ -1,0 +1,66 @@
+#include "compare/print.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "util/error.h"
+
+const char *fx_origin_reason_name(fxtap_origin_reason reason)
+{
+    switch (reason) {
+    case FXTAP_ORIGIN_OPERATOR: return "operator";
+    case FXTAP_ORIGIN_INPUT: return "graph input";
+    case FXTAP_ORIGIN_WEIGHT: return "weight";
+    case FXTAP_ORIGIN_RANDOM: return "random";
+    case FXTAP_ORIGIN_REGION: return "region";
+    }
+    return "unknown";
+}
+
+const char *fx_io_name(fxtap_io io)
+{
+    return io == FXTAP_INPUT ? "INPUT" : io == FXTAP_OUTPUT ? "OUTPUT" : "INOUT";
+}
+
+void fx_print_shape(fxtap_buffer *out, int32_t ndim, const int64_t *shape, const char *separator)
+{
+    if (ndim > 0 && shape == NULL) {
+        fxtap_buffer_text(out, "?");
+        return;
+    }
+    for (int32_t i = 0; i < ndim; i++) {
+        fxtap_buffer_printf(out, "%s%" PRId64, i > 0 ? separator : "", shape[i]);
+    }
+}
+
+void fx_print_coordinates(fxtap_buffer *out, uint64_t index, int32_t ndim, const int64_t *shape)
+{
+    uint64_t indices[FXTAP_MAX_DIMS];
+    if (shape == NULL || ndim > FXTAP_MAX_DIMS) {
+        return;
+    }
+    for (int32_t i = ndim - 1; i >= 0; i--) {
+        uint64_t extent = shape[i] > 0 ? (uint64_t)shape[i] : 1;
+        indices[i] = index % extent;
+        index /= extent;
+    }
+    for (int32_t i = 0; i < ndim; i++) {
+        fxtap_buffer_printf(out, "%s%" PRIu64, i > 0 ? ", " : "", indices[i]);
+    }
+}
+
+fxtap_status fxtap_report_print(const fxtap_report *report, const fxtap_report_options *options, fxtap_buffer *out)
+{
+    if (options->struct_size < sizeof *options) {
+        return fx_error(FXTAP_E_INVALID, "report options of %zu bytes, expected %zu", options->struct_size,
+                        sizeof *options);
+    }
+    switch (options->format) {
+    case FXTAP_REPORT_TEXT: fx_report_print_text(report, options, out); break;
+    case FXTAP_REPORT_JSON: fx_report_print_json(report, out); break;
+    case FXTAP_REPORT_CSV: fx_report_print_csv(report, out); break;
+    case FXTAP_REPORT_HTML: fx_report_print_html(report, out); break;
+    default: return fx_error(FXTAP_E_INVALID, "no report format has the number %d", (int)options->format);
+    }
+    return fxtap_buffer_status(out);
+}

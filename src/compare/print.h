@@ -1,0 +1,21 @@
+/* print.h - the forms of a report. */
+#ifndef FX_COMPARE_PRINT_H
+#define FX_COMPARE_PRINT_H
+
+#include "compare/report.h"
+
+void fx_report_print_text(const fxtap_report *report, const fxtap_report_options *options, fxtap_buffer *out);
+void fx_report_print_json(const fxtap_report *report, fxtap_buffer *out);
+void fx_report_print_csv(const fxtap_report *report, fxtap_buffer *out);
+void fx_report_print_html(const fxtap_report *report, fxtap_buffer *out);
+
+/* "operator", "graph input", "weight", "random", "region" */
+const char *fx_origin_reason_name(fxtap_origin_reason reason);
+/* "INPUT", "OUTPUT", "INOUT" */
+const char *fx_io_name(fxtap_io io);
+/* "2,3,4"; "" for 0-d; "?" where it is not known. */
+void fx_print_shape(fxtap_buffer *out, int32_t ndim, const int64_t *shape, const char *separator);
+/* The indices of a flat row-major index, as "0, 2, 1". */
+void fx_print_coordinates(fxtap_buffer *out, uint64_t index, int32_t ndim, const int64_t *shape);
+
+#endif
