@@ -161,7 +161,7 @@ void fx_convert_half(const void *src, size_t n, void *dst)
         memcpy(&half, (const char *)src + i * 2, 2);
         uint32_t magnitude = half & 0x7FFFu;
         uint32_t normal = (magnitude << 13) + (112u << 23);
-        uint32_t special = (magnitude << 13) | FLOAT32_INF;
+        uint32_t special = (magnitude << 13) | FLOAT32_INF | (magnitude > 0x7C00u ? FLOAT32_QUIET : 0);
         float small = (float)(int32_t)magnitude * 0x1p-24f; /* exact, and no operand or result is subnormal */
         uint32_t subnormal;
         memcpy(&subnormal, &small, 4);

@@ -19,7 +19,7 @@
  */
 void fx_convert_to_saved(fxtap_dtype dtype, const void *src, size_t n, void *dst);
 
-/* float16 to float32; NaN keeps its sign and payload. Free of subnormal arithmetic: right under flush-to-zero too. */
+/* float16 to float32; NaN keeps sign and payload and becomes quiet, as in hardware. Free of subnormal arithmetic: right under flush-to-zero too. */
 void fx_convert_half(const void *src, size_t n, void *dst);
 
 /* The float32 value of each of the 256 bytes of a float8 or float6 dtype; NULL for other dtypes. Static. */

@@ -1,0 +1,242 @@
+#include "support_cmocka.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include "fxtap/npy.h"
+#include "util/file.h"
+
+static char folder[64];
+static char paths[2][128];
+
+static int make_folder(void **state)
+{
+    (void)state;
+    strcpy(folder, "/tmp/fxtap-test-file-XXXXXX");
+    if (mkdtemp(folder) == NULL) {
+        return 1;
+    }
+    snprintf(paths[0], sizeof paths[0], "%s/a", folder);
+    snprintf(paths[1], sizeof paths[1], "%s/b", folder);
+    return 0;
+}
+
+static int remove_folder(void **state)
+{
+    char command[128];
+    (void)state;
+    snprintf(command, sizeof command, "rm -rf %s", folder);
+    return system(command);
+}
+
+static int create(const char *path)
+{
+    int fd = open(path, O_RDWR | O_CREAT | O_TRUNC, 0600);
+    assert_true(fd >= 0);
+    return fd;
+}
+
+/* Calls of 7 bytes at most: every way to cut the parts is gone through. */
+static void test_small_calls(void **state)
+{
+    (void)state;
+    static const char text[] = "one two three four five six seven eight nine";
+    for (size_t limit = 1; limit < 12; limit++) {
+        char head[] = "one two three";
+        char tail[] = " four five six seven eight nine";
+        char back[sizeof text] = "";
+        struct iovec parts[] = {{NULL, 0}, {head, strlen(head)}, {NULL, 0}, {tail, strlen(tail)}, {NULL, 0}};
+        int fd = create(paths[0]);
+        fx_file_limit_call(limit);
+        assert_int_equal(fx_writev_all(fd, parts, 5, paths[0]), FXTAP_OK);
+        assert_int_equal(fx_write_all(fd, text, sizeof text, paths[0]), FXTAP_OK);
+        assert_int_equal(fx_pread_all(fd, back, sizeof text - 1, 0, paths[0]), FXTAP_OK);
+        assert_string_equal(back, text);
+        assert_int_equal(fx_pread_all(fd, back, sizeof text, sizeof text - 1, paths[0]), FXTAP_OK);
+        fx_file_limit_call(0);
+        assert_string_equal(back, text);
+        close(fd);
+    }
+    unlink(paths[0]);
+}
+
+static void test_many_parts(void **state)
+{
+    (void)state;
+    struct iovec parts[300];
+    char byte[] = "x";
+    for (size_t i = 0; i < COUNT_OF(parts); i++) {
+        parts[i] = (struct iovec){byte, 1};
+    }
+    int fd = create(paths[0]);
+    assert_int_equal(fx_writev_all(fd, parts, COUNT_OF(parts), paths[0]), FXTAP_OK);
+    assert_int_equal(lseek(fd, 0, SEEK_END), COUNT_OF(parts));
+    close(fd);
+    unlink(paths[0]);
+}
+
+static void test_reading_past_the_end(void **state)
+{
+    (void)state;
+    char back[8];
+    int fd = create(paths[0]);
+    assert_int_equal(fx_write_all(fd, "four", 4, paths[0]), FXTAP_OK);
+    assert_int_equal(fx_pread_all(fd, back, 5, 0, paths[0]), FXTAP_E_FORMAT);
+    assert_non_null(strstr(fxtap_error_message(), "ends at byte 4"));
+    assert_int_equal(fx_pread_all(fd, back, 1, UINT64_MAX, paths[0]), FXTAP_E_FORMAT);
+    close(fd);
+    assert_int_equal(fx_pread_all(fd, back, 1, 0, paths[0]), FXTAP_E_IO);
+    assert_int_equal(fxtap_error_errno(), EBADF);
+    assert_string_equal(fxtap_error_path(), paths[0]);
+    unlink(paths[0]);
+}
+
+static void on_signal(int number)
+{
+    (void)number;
+}
+
+static void *drain(void *fd)
+{
+    char block[997];
+    size_t total = 0;
+    ssize_t n;
+    while ((n = read(*(int *)fd, block, sizeof block)) != 0) {
+        total += n > 0 ? (size_t)n : 0;
+    }
+    return (void *)total;
+}
+
+/* A pipe that a slow reader empties, and a timer that interrupts: short writes and EINTR both happen. */
+static void test_interrupted_writes(void **state)
+{
+    (void)state;
+    enum { N = 8 << 20 };
+    int ends[2];
+    pthread_t reader;
+    void *total;
+    char *bytes = calloc(1, N);
+    assert_non_null(bytes);
+    assert_int_equal(pipe(ends), 0);
+    const struct sigaction action = {.sa_handler = on_signal}; /* no SA_RESTART */
+    const struct itimerval often = {{0, 200}, {0, 200}};
+    const struct itimerval never = {{0, 0}, {0, 0}};
+    sigaction(SIGALRM, &action, NULL);
+    assert_int_equal(pthread_create(&reader, NULL, drain, &ends[0]), 0);
+    setitimer(ITIMER_REAL, &often, NULL);
+    struct iovec parts[] = {{bytes, N / 2}, {bytes, N / 2}};
+    fxtap_status status = fx_write_all(ends[1], bytes, N, "pipe");
+    fxtap_status status_v = fx_writev_all(ends[1], parts, 2, "pipe");
+    setitimer(ITIMER_REAL, &never, NULL);
+    close(ends[1]);
+    pthread_join(reader, &total);
+    close(ends[0]);
+    free(bytes);
+    assert_int_equal(status, FXTAP_OK);
+    assert_int_equal(status_v, FXTAP_OK);
+    assert_int_equal((size_t)total, 2 * N);
+}
+
+/* The limit cuts a write short first and refuses the rest: errno and path are told, nothing stays. */
+static void test_a_file_size_limit(void **state)
+{
+    (void)state;
+    enum { N = 2 << 20 };
+    struct rlimit kept;
+    char *bytes = calloc(1, N);
+    assert_non_null(bytes);
+    signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &kept), 0);
+    const struct rlimit small = {1 << 20, kept.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+    const int64_t shape[] = {N / 2};
+    const int64_t strides[] = {2};
+    const fxtap_view contiguous = {bytes, FXTAP_INT16, 1, 0, shape, NULL};
+    const fxtap_view strided = {bytes, FXTAP_INT8, 1, 0, shape, strides};
+    const fxtap_view *views[] = {&contiguous, &strided};
+    for (size_t i = 0; i < COUNT_OF(views); i++) {
+        assert_int_equal(fxtap_npy_save(paths[0], views[i]), FXTAP_E_IO);
+        assert_int_equal(fxtap_error_errno(), EFBIG);
+        assert_string_equal(fxtap_error_path(), paths[0]);
+        assert_int_equal(rmdir(folder), 0); /* empty: no partial file, no temporary one */
+        assert_int_equal(mkdir(folder, 0700), 0);
+    }
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &kept), 0);
+    free(bytes);
+}
+
+static void test_rename_new(void **state)
+{
+    (void)state;
+    close(create(paths[0]));
+    assert_int_equal(fx_rename_new(paths[0], paths[1]), FXTAP_OK);
+    assert_int_equal(access(paths[0], F_OK), -1);
+    close(create(paths[0]));
+    assert_int_equal(fx_rename_new(paths[0], paths[1]), FXTAP_E_EXISTS);
+    assert_string_equal(fxtap_error_path(), paths[1]);
+    assert_int_equal(access(paths[0], F_OK), 0);
+    unlink(paths[0]);
+    assert_int_equal(fx_rename_new(paths[0], paths[1]), FXTAP_E_IO);
+    assert_int_equal(fxtap_error_errno(), ENOENT);
+    unlink(paths[1]);
+}
+
+/*
+ * More bytes than one write() moves: 2^31 + 5, the last one 7. The source is a sparse file in memory, the target is
+ * mostly zeros. Needs room in /tmp or is skipped.
+ */
+static void test_more_than_one_write_moves(void **state)
+{
+    (void)state;
+    const size_t n = ((size_t)1 << 31) + 5;
+    struct statvfs disk;
+    assert_int_equal(statvfs(folder, &disk), 0);
+    if (getenv("FXTAP_TEST_LARGE") == NULL || disk.f_bavail * disk.f_frsize < n * 2) {
+        skip();
+    }
+    int source = memfd_create("fxtap-test", 0);
+    assert_true(source >= 0);
+    assert_int_equal(ftruncate(source, (off_t)n), 0);
+    assert_int_equal(pwrite(source, "\7", 1, (off_t)n - 1), 1);
+    void *bytes = mmap(NULL, n, PROT_READ, MAP_SHARED, source, 0);
+    assert_true(bytes != MAP_FAILED);
+    const int64_t shape[] = {(int64_t)n};
+    const fxtap_view view = {bytes, FXTAP_UINT8, 1, 0, shape, NULL};
+    fxtap_npy *npy;
+    unsigned char last[2] = {0, 0};
+    assert_int_equal(fxtap_npy_save(paths[0], &view), FXTAP_OK);
+    assert_int_equal(fxtap_npy_open(paths[0], &npy), FXTAP_OK);
+    assert_int_equal(fxtap_npy_data_bytes(npy), n);
+    assert_int_equal(fxtap_view_gather(fxtap_npy_view(npy), n - 2, 2, last), FXTAP_OK);
+    assert_int_equal(last[0], 0);
+    assert_int_equal(last[1], 7);
+    fxtap_npy_close(npy);
+    munmap(bytes, n);
+    close(source);
+    unlink(paths[0]);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_small_calls),
+        cmocka_unit_test(test_many_parts),
+        cmocka_unit_test(test_reading_past_the_end),
+        cmocka_unit_test(test_interrupted_writes),
+        cmocka_unit_test(test_a_file_size_limit),
+        cmocka_unit_test(test_rename_new),
+        cmocka_unit_test(test_more_than_one_write_moves),
+    };
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}
