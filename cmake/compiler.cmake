@@ -10,3 +10,6 @@ if(FXTAP_SANITIZE)
   target_compile_options(fxtap_flags INTERFACE -fsanitize=${FXTAP_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all -g)
   target_link_options(fxtap_flags INTERFACE -fsanitize=${FXTAP_SANITIZE})
 endif()
+if(FXTAP_FUZZ) # coverage of the library guides libFuzzer
+  target_compile_options(fxtap_flags INTERFACE -fsanitize=fuzzer-no-link)
+endif()

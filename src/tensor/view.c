@@ -104,6 +104,9 @@ static fxtap_status check_type(const fxtap_view *view)
     if (view->dtype == FXTAP_FLOAT4_E2M1FN_X2 && view->ndim == 0) {
         return fx_error(FXTAP_E_INVALID, "a view of %s has no axis to unpack along", name);
     }
+    if (view->dtype == FXTAP_FLOAT4_E2M1FN_X2 && view->shape[view->ndim - 1] > INT64_MAX / 2) {
+        return fx_error(FXTAP_E_INVALID, "a view of %s is too long to be unpacked", name);
+    }
     return FXTAP_OK;
 }
 
@@ -211,7 +214,10 @@ void fx_contiguous_strides(int32_t ndim, const int64_t *shape, bool fortran, int
     for (int32_t k = 0; k < ndim; k++) {
         int32_t i = fortran ? k : ndim - 1 - k;
         out[i] = stride;
-        stride *= shape[i] > 0 ? shape[i] : 1;
+        int64_t next;
+        if (shape[i] > 0 && !__builtin_mul_overflow(stride, shape[i], &next)) {
+            stride = next; /* only an empty array's product overflows, whose strides nobody follows */
+        }
     }
 }
 

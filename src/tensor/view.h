@@ -12,7 +12,7 @@ void fx_view_saved_shape(const fxtap_view *view, int64_t out[FXTAP_MAX_DIMS]);
 /* Elements of the saved form. The view has passed fxtap_view_check(). */
 uint64_t fx_view_saved_count(const fxtap_view *view);
 
-/* Row-major (or, with `fortran`, column-major) strides in elements of a shape whose product has been checked. */
+/* Row-major (or, with `fortran`, column-major) strides in elements of a shape that fxtap_view_count() accepts. */
 void fx_contiguous_strides(int32_t ndim, const int64_t *shape, bool fortran, int64_t *out);
 
 /*

@@ -381,6 +381,22 @@ static void test_saved_form(void **state)
     assert_true(fx_view_is_saved_form(&view));
 }
 
+static void test_strides_of_an_impossible_but_empty_shape(void **state)
+{
+    (void)state;
+    const int64_t shape[] = {INT64_C(1) << 32, INT64_C(1) << 32, INT64_C(1) << 32, 0, 5};
+    int64_t strides[5];
+    for (int fortran = 0; fortran < 2; fortran++) {
+        fx_contiguous_strides(5, shape, fortran != 0, strides);
+        const fxtap_view view = view_of(NULL, FXTAP_FLOAT32, 5, shape, strides);
+        assert_int_equal(fxtap_view_check(&view), FXTAP_OK);
+        assert_int_equal(fxtap_view_order(&view), FXTAP_ORDER_C);
+    }
+    const int64_t pairs[] = {0, INT64_MAX};
+    const fxtap_view view = view_of(NULL, FXTAP_FLOAT4_E2M1FN_X2, 2, pairs, NULL);
+    assert_int_equal(fxtap_view_check(&view), FXTAP_E_INVALID);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -395,6 +411,7 @@ int main(void)
         cmocka_unit_test(test_strided_conversion),
         cmocka_unit_test(test_float4_is_unpacked_along_the_last_axis),
         cmocka_unit_test(test_saved_form),
+        cmocka_unit_test(test_strides_of_an_impossible_but_empty_shape),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
