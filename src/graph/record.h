@@ -106,6 +106,13 @@ struct fxtap_graph {
 /* The row of a handle; row 0 for a wrong one. */
 const fx_value_row *fx_graph_value(const fxtap_graph *graph, fxtap_value value);
 
+/* Called for a node that a value refers to; false stops the walk. */
+typedef bool (*fx_ref_visit)(void *context, fxtap_node node);
+
+/* Every node that a value, or that the arguments of a node refer to, in order, each as often as it is named. */
+bool fx_graph_value_refs(const fxtap_graph *graph, fxtap_value value, fx_ref_visit visit, void *context);
+bool fx_graph_node_refs(const fxtap_graph *graph, fxtap_node node, fx_ref_visit visit, void *context);
+
 /* The two halves of fxtap_graph_add_subgraph(): the record takes the subgraph; a value that names it. */
 fxtap_status fx_graph_own_subgraph(fxtap_graph *graph, fxtap_graph *subgraph);
 fxtap_status fx_graph_add_subgraph_ref(fxtap_graph *graph, size_t index, fxtap_value *out);

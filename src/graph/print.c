@@ -1,0 +1,45 @@
+/* print.c - the table of formats. */
+#include "graph/print.h"
+
+#include <string.h>
+
+#include "util/error.h"
+
+typedef struct print_format {
+    fxtap_print_format format;
+    const char *name;
+    fx_print_function print;
+} print_format;
+
+static const print_format formats[] = {
+    {FXTAP_PRINT_FX, "fx", fx_print_fx},
+};
+
+#define N_FORMATS (sizeof formats / sizeof *formats)
+
+fxtap_status fxtap_print_format_from_name(const char *name, fxtap_print_format *out)
+{
+    char names[128] = "";
+    for (size_t i = 0; i < N_FORMATS; i++) {
+        if (strcmp(formats[i].name, name) == 0) {
+            *out = formats[i].format;
+            return FXTAP_OK;
+        }
+        strcat(strcat(names, i == 0 ? "" : ", "), formats[i].name);
+    }
+    return fx_error(FXTAP_E_INVALID, "%s: no format of a graph: those are %s", name, names);
+}
+
+fxtap_status fxtap_graph_print(const fxtap_graph *graph, const fxtap_print_options *options, fxtap_buffer *out)
+{
+    if (options->struct_size != sizeof *options) {
+        return fx_error(FXTAP_E_INVALID, "struct_size %zu is not known", options->struct_size);
+    }
+    for (size_t i = 0; i < N_FORMATS; i++) {
+        if (formats[i].format == options->format) {
+            fxtap_status status = formats[i].print(graph, options, out);
+            return status != FXTAP_OK ? status : fxtap_buffer_status(out);
+        }
+    }
+    return fx_error(FXTAP_E_INVALID, "no format of a graph: %d", (int)options->format);
+}

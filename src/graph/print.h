@@ -1,0 +1,18 @@
+/*
+ * print.h - the printers of a graph record, one function a format. print.c has the table of them.
+ */
+#ifndef FX_GRAPH_PRINT_H
+#define FX_GRAPH_PRINT_H
+
+#include "fxtap/print.h"
+
+/* Appends the text; out->status has the first failure of memory, which the caller of the table looks at. */
+typedef fxtap_status (*fx_print_function)(const fxtap_graph *graph, const fxtap_print_options *options,
+                                          fxtap_buffer *out);
+
+fxtap_status fx_print_fx(const fxtap_graph *graph, const fxtap_print_options *options, fxtap_buffer *out);
+fxtap_status fx_print_json(const fxtap_graph *graph, const fxtap_print_options *options, fxtap_buffer *out);
+fxtap_status fx_print_dot(const fxtap_graph *graph, const fxtap_print_options *options, fxtap_buffer *out);
+fxtap_status fx_print_html(const fxtap_graph *graph, const fxtap_print_options *options, fxtap_buffer *out);
+
+#endif

@@ -1,0 +1,47 @@
+/*
+ * python.h - values of a graph record as Python source text that reads back to exactly the same.
+ *
+ * Nothing in a record is trusted: names that are no identifiers are replaced, targets must be dotted names, texts are
+ * literals with everything escaped that could end them.
+ */
+#ifndef FX_GRAPH_PYTHON_H
+#define FX_GRAPH_PYTHON_H
+
+#include "fxtap/output.h"
+#include "graph/record.h"
+#include "util/arena.h"
+
+/* A str literal. Lone surrogates are escaped as such; a byte that is no UTF-8 as os.fsdecode() has it ("\udcff"). */
+void fx_python_string(fxtap_buffer *out, const char *bytes, size_t length);
+void fx_python_bytes(fxtap_buffer *out, const void *bytes, size_t length);
+/* A literal, or float("nan") and the like. */
+void fx_python_float(fxtap_buffer *out, double value);
+void fx_python_complex(fxtap_buffer *out, double real, double imag);
+/* A decimal integer of any length: Python reads at most 4300 digits at once. */
+void fx_python_bigint(fxtap_buffer *out, const char *digits);
+
+/* ASCII letters, digits and "_", no keyword. */
+bool fx_python_is_identifier(const char *name, size_t length);
+/* Identifiers joined by dots; attributes may be keywords as far as the first may not. */
+bool fx_python_is_dotted(const char *name);
+
+/* Text in a comment or a label: control characters, line ends and bad bytes as \xNN; at most `limit` bytes of it. */
+void fx_plain_text(fxtap_buffer *out, const char *text, size_t limit);
+
+/* What a value of kind TENSOR, SYMINT, LIST ... says of a result: "float32[s77, 4] npu:0"; "" for no value. */
+void fx_type_text(fxtap_buffer *out, const fxtap_graph *graph, fxtap_value meta);
+
+/* A variable for each node: its name where it is an identifier that is free, else one like it. */
+typedef struct fx_names {
+    fx_arena arena;
+    fx_pool reserved; /* names that no node may have */
+    const char **names;
+} fx_names;
+
+#define FX_GRAPH_PREFIX "_graph_" /* names of subgraphs begin so, and no node's */
+
+/* `reserved` ends with NULL; first parts of dotted targets are reserved too. False: no memory. Clear it either way. */
+bool fx_names_init(fx_names *names, const fxtap_graph *graph, const char *const *reserved);
+void fx_names_clear(fx_names *names);
+
+#endif
