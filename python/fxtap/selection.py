@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import logging
 import operator
+import re
 from collections.abc import Callable
 from fnmatch import fnmatchcase
 from importlib import resources
@@ -17,6 +18,8 @@ from ._core import Graph
 __all__ = ["Filter", "FilterError", "glob_filter", "module_path", "skip_reasons"]
 
 logger = logging.getLogger("fxtap")
+
+_VARIABLE = re.compile(r"^[LG]\[[^\]]*\]\.?")  # Dynamo's name of what the path begins at: L['self'], G['model']
 
 Filter = Callable[[Node], Node | None]
 """Called with a node that would be dumped; returns it to have it dumped, None to leave it out."""
@@ -39,7 +42,7 @@ def module_path(node: Node) -> str:
     path = ""
     for entry in stack.values():
         path = entry[0] if isinstance(entry, (tuple, list)) else str(entry)
-    return path.removeprefix("L['self']").removeprefix(".")
+    return _VARIABLE.sub("", path)
 
 
 def glob_filter(*patterns: str) -> Filter:

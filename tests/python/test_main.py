@@ -1,0 +1,93 @@
+"""`python -m fxtap run-script`: unedited scripts with fxtap as the default backend."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from dumps import graphs, nodes, stems
+
+SCRIPT = """
+import sys
+import torch
+import helper_beside_the_script
+
+assert __name__ == "__main__"
+model = torch.compile(lambda x: x.sin() * 2)
+other = torch.compile(lambda x: x.cos(), backend="eager")
+@torch.compile(options={"max_autotune": False})
+def third(x):
+    return x.exp()
+print(sys.argv, model(torch.ones(2)).shape, other(torch.ones(2)).shape, third(torch.ones(2)).shape)
+sys.exit(int(sys.argv[-1]))
+"""
+
+
+def run_module(*arguments: str, cwd: Path, **environ: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "fxtap", *arguments],
+        cwd=cwd,
+        env={**os.environ, **environ},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> Path:
+    (tmp_path / "code").mkdir()
+    (tmp_path / "code" / "helper_beside_the_script.py").write_text("")
+    path = tmp_path / "code" / "script.py"
+    path.write_text(SCRIPT)
+    return path
+
+
+def test_unedited_script_is_dumped(script: Path, tmp_path: Path) -> None:
+    done = run_module("run-script", str(script), "--a", "0", cwd=tmp_path, FXTAP_TYPE="npy", FXTAP_PATH="out")
+    assert done.returncode == 0, done.stderr
+    assert f"['{script}', '--a', '0']" in done.stdout
+    assert [nodes(graph / "0") for graph in graphs(tmp_path / "out")] == [{"sin", "mul"}, {"exp"}]
+    assert (tmp_path / "out" / "worldsize1_global_rank0" / "fxtap.db").exists()
+
+
+def test_exit_status_and_filter(script: Path, tmp_path: Path) -> None:
+    done = run_module(
+        "run-script", str(script), "3", cwd=tmp_path, FXTAP_TYPE="npy", FXTAP_PATH="out", FXTAP_FILTER="*mul*"
+    )
+    assert done.returncode == 3
+    assert [stems(graph / "0")[0] for graph in graphs(tmp_path / "out")] == ["mul-aten.mul.Tensor.INPUT.0"]
+
+
+def test_module(script: Path) -> None:
+    done = run_module("run-script", "-m", "script", "0", cwd=script.parent, FXTAP_INNER_BACKEND="eager")
+    assert done.returncode == 0, done.stderr
+    assert "script.py', '0']" in done.stdout
+
+
+@pytest.mark.parametrize("arguments", [["run-script"], ["run-script", "nowhere.py"], []])
+def test_nothing_to_run_is_one_clear_line(arguments: list[str], tmp_path: Path) -> None:
+    done = run_module(*arguments, cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stderr.startswith(("usage: ", "fxtap: no such script: nowhere.py\n"))
+    assert "Traceback" not in done.stderr
+
+
+def test_help(tmp_path: Path) -> None:
+    done = run_module("--help", cwd=tmp_path)
+    assert done.returncode == 0 and "run-script" in done.stdout
+
+
+def test_other_commands_are_the_programs(tmp_path: Path) -> None:
+    program = tmp_path / "fxtap"
+    program.write_text('#!/bin/sh\necho the program: $0 "$@"\nexit 1\n')
+    program.chmod(0o755)
+    code = (
+        f"import sys, fxtap.__main__ as m; sys.executable = {str(tmp_path / 'python')!r}; m.main(['compare', 'a', 'b'])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)
+    assert (done.returncode, done.stdout.split(":", 1)[0]) == (1, "the program")
+    assert done.stdout.endswith("compare a b\n")
