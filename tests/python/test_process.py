@@ -1,0 +1,174 @@
+"""Forked children, failing dumps, exit without close."""
+
+import os
+import resource
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import fxtap
+from dumps import dumping, graphs, load, run, stems
+
+
+def python(code: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)],
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def test_forked_child_runs_the_graph_too(tmp_path: Path) -> None:
+    done = python(
+        """
+        import os, torch, fxtap
+        torch.set_num_threads(1)
+        options = {"data_dump.type": "npy", "data_dump.path": "out"}
+        model = torch.compile(torch.sin, backend="fxtap", options=options)
+        model(torch.zeros(3))
+        child = os.fork()
+        model(torch.full((3,), 2.0 if child else 1.0))
+        if child == 0:
+            model(torch.ones(3))
+            torch.compile(torch.cos, backend="fxtap", options=options)(torch.ones(3))
+            os._exit(0)
+        pid, status = os.waitpid(child, 0)
+        print(child, status)
+        """,
+        tmp_path,
+    )
+    assert done.returncode == 0, done.stderr
+    child, status = map(int, done.stdout.split())
+    assert status == 0
+    folders = graphs(tmp_path / "out")
+    assert [folder.name for folder in folders] == ["graph_1", f"graph_{child * 1000 + 1}", f"graph_{child * 1000 + 2}"]
+    mine, again, new = folders
+    assert [sorted(path.name for path in folder.iterdir()) for folder in folders] == [["0", "1"], ["0", "1"], ["0"]]
+    assert load(mine / "1", "sin-aten.sin.default.INPUT.0").tolist() == [2.0] * 3
+    assert load(again / "0", "sin-aten.sin.default.INPUT.0").tolist() == [1.0] * 3
+    assert stems(new / "0")[0].startswith("cos-")
+
+
+def test_path_that_is_a_file_fails_at_the_call(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    model = torch.compile(torch.sin, backend=dumping(tmp_path / "file"))
+    for _ in range(2):
+        with pytest.raises(NotADirectoryError) as caught:
+            model(torch.ones(2))
+        assert str(tmp_path / "file") in str(caught.value.filename)
+
+
+def test_missing_folders_are_made(tmp_path: Path) -> None:
+    run(tmp_path / "a" / "b" / "c", torch.sin, torch.ones(2))
+    assert len(graphs(tmp_path / "a" / "b" / "c")) == 1
+
+
+def test_on_error_warn_lets_the_model_go_on(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (tmp_path / "file").write_text("x")
+    model = torch.compile(torch.sin, backend=dumping(tmp_path / "file", on_error="warn"))
+    for _ in range(3):
+        assert model(torch.zeros(2)).tolist() == [0.0, 0.0]
+    failures = [record for record in caplog.records if record.name == "fxtap" and "file" in record.getMessage()]
+    assert len(failures) == 1
+
+
+@pytest.mark.parametrize("sync", [False, True])
+def test_file_size_limit(tmp_path: Path, sync: bool) -> None:
+    done = python(
+        f"""
+        import os, resource, signal, torch, fxtap
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        options = {{"data_dump.type": "npy", "data_dump.path": "out", "data_dump.sync": {sync}}}
+        model = torch.compile(lambda x: x * 2, backend="fxtap", options=options)
+        model(torch.zeros(16))
+        before = len(os.listdir("/proc/self/fd"))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, resource.RLIM_INFINITY))
+        try:
+            model(torch.zeros(1 << 20))
+        except OSError as error:
+            print(error.errno, error.filename)
+        assert len(os.listdir("/proc/self/fd")) <= before
+        """,
+        tmp_path,
+    )
+    assert done.returncode == 0, done.stderr
+    errno, filename = done.stdout.split()
+    assert int(errno) in (27, 28) and filename.startswith(str(tmp_path))
+    for path in tmp_path.rglob("*.npy"):
+        np.load(path)
+
+
+def test_exit_without_close_and_unhandled_exception(tmp_path: Path) -> None:
+    done = python(
+        """
+        import torch, fxtap
+        model = torch.compile(torch.sin, backend="fxtap", options={"data_dump.type": "npy", "data_dump.path": "out"})
+        model(torch.ones(1 << 20))
+        raise RuntimeError("on purpose")
+        """,
+        tmp_path,
+    )
+    assert done.returncode == 1 and done.stderr.strip().endswith("RuntimeError: on purpose")
+    (graph,) = graphs(tmp_path / "out")
+    assert len(stems(graph / "0")) == 2
+    for path in graph.rglob("*.npy"):
+        np.load(path)
+
+
+def test_operator_that_raises(tmp_path: Path) -> None:
+    def model(x: torch.Tensor, i: torch.Tensor) -> torch.Tensor:
+        return x.sin()[i]
+
+    compiled = torch.compile(model, backend=dumping(tmp_path))
+    x = torch.ones(3)
+    with pytest.raises(IndexError):
+        compiled(x, torch.tensor([7]))
+    assert compiled(x, torch.tensor([1])).tolist() == x.sin()[1:2].tolist()
+    (graph,) = graphs(tmp_path)
+    assert (graph / "0").is_dir()
+    failed = [path for path in graph.iterdir() if ".failed-" in path.name]
+    assert len(failed) == 1 and "sin-aten.sin.default.OUTPUT.0" in stems(failed[0])
+
+
+def test_few_descriptors(tmp_path: Path) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    model = torch.compile(lambda x: [x + k for k in range(60)], backend=dumping(tmp_path))
+    in_use = len(os.listdir("/proc/self/fd"))  # noqa: PTH208
+    resource.setrlimit(resource.RLIMIT_NOFILE, (in_use + 64, hard))
+    try:
+        model(torch.ones(3))
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    (graph,) = graphs(tmp_path)
+    assert len(stems(graph / "0")) == 180
+
+
+def test_ranks(tmp_path: Path) -> None:
+    code = """
+        import os, sys, torch, torch.distributed as dist, fxtap
+        store = dist.FileStore(os.path.abspath("store"), 2)
+        dist.init_process_group("gloo", store=store, rank=int(sys.argv[1]), world_size=2)
+        options = {"data_dump.type": "npy", "data_dump.path": "out"}
+        torch.compile(torch.sin, backend="fxtap", options=options)(torch.full((2,), float(dist.get_rank())))
+        dist.barrier()
+        dist.destroy_process_group()
+        """
+    ranks = [
+        subprocess.Popen([sys.executable, "-c", textwrap.dedent(code), str(rank)], cwd=tmp_path) for rank in range(2)
+    ]
+    assert [rank.wait(timeout=120) for rank in ranks] == [0, 0]
+    for rank in range(2):
+        folder = tmp_path / "out" / f"worldsize2_global_rank{rank}"
+        assert load(folder / "graph_1" / "0", "sin-aten.sin.default.INPUT.0").tolist() == [float(rank)] * 2
+
+
+def test_import_changes_no_floating_point_mode() -> None:
+    assert fxtap.__version__ and sys.float_info.min / 2 != 0
