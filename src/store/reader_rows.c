@@ -1,0 +1,444 @@
+/* reader_rows.c - runs, graphs, steps, nodes and slots from the index. Each row is checked before it is believed. */
+#include <sqlite3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "store/reader_parts.h"
+#include "util/error.h"
+#include "util/memory.h"
+
+/* Calls `take` for each row of a query. */
+typedef fxtap_status (*take_row)(fx_rows *rows, void *context);
+
+static fxtap_status for_each_row(fxtap_reader *reader, fx_rank *rank, const char *sql, int64_t parameter,
+                                 take_row take, void *context)
+{
+    fx_rows rows;
+    fxtap_status status = fx_rows_begin(reader, rank, sql, parameter, &rows);
+    if (status != FXTAP_OK) {
+        return status;
+    }
+    bool more = true;
+    while (status == FXTAP_OK) {
+        status = fx_rows_next(&rows, &more);
+        if (status != FXTAP_OK || !more) {
+            break;
+        }
+        status = take(&rows, context);
+    }
+    fx_rows_end(&rows);
+    return status;
+}
+
+/* ---- runs ---- */
+
+typedef struct run_list {
+    fxtap_run_info *runs;
+    size_t count;
+    size_t capacity;
+} run_list;
+
+static fxtap_status take_run(fx_rows *rows, void *context)
+{
+    run_list *list = context;
+    if (!fx_grow((void **)&list->runs, &list->capacity, list->count + 1, sizeof *list->runs)) {
+        return FXTAP_E_NOMEM;
+    }
+    fxtap_run_info run = {
+        .run = fx_rows_int(rows, 0),
+        .pid = fx_rows_int(rows, 1),
+        .host = fx_rows_text(rows, 2),
+        .versions = fx_rows_text(rows, 3),
+        .command = fx_rows_text(rows, 4),
+        .type = fx_rows_text(rows, 5),
+        .started_us = (uint64_t)fx_rows_int(rows, 6),
+        .ended_us = (uint64_t)fx_rows_int(rows, 7),
+    };
+    if (run.host == NULL || run.versions == NULL || run.command == NULL || run.type == NULL) {
+        return FXTAP_E_NOMEM;
+    }
+    list->runs[list->count++] = run;
+    return FXTAP_OK;
+}
+
+fxtap_status fx_index_load_runs(fxtap_reader *reader, fx_rank *rank)
+{
+    static const char sql[] =
+        "SELECT id, pid, host, versions, command, type, started_us, ended_us FROM run WHERE id > 0 ORDER BY id";
+    run_list list = {0};
+    fxtap_status status = for_each_row(reader, rank, sql, 0, take_run, &list);
+    if (status != FXTAP_OK) {
+        fx_free(list.runs);
+        return status;
+    }
+    rank->runs = list.runs;
+    rank->n_runs = list.count;
+    return FXTAP_OK;
+}
+
+/* ---- graphs ---- */
+
+typedef struct graph_context {
+    fxtap_reader *reader;
+    fx_rank *rank;
+    fx_texts *folders;
+} graph_context;
+
+static fxtap_graph_kind kind_from_text(const char *text)
+{
+    static const char *const names[] = {"inference", "forward", "backward", "subgraph"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (strcmp(text, names[i]) == 0) {
+            return (fxtap_graph_kind)((int)FXTAP_GRAPH_INFERENCE + (int)i);
+        }
+    }
+    return (fxtap_graph_kind)0;
+}
+
+static fxtap_status take_graph(fx_rows *rows, void *context)
+{
+    graph_context *at = context;
+    int64_t number = fx_rows_int(rows, 2);
+    if (number < 0 || number > UINT32_MAX || (at->reader->has_only_graph && number != at->reader->only_graph)) {
+        return FXTAP_OK;
+    }
+    const char *kind = fx_rows_text(rows, 3);
+    const char *type = fx_rows_text(rows, 9);
+    fx_graph *graph;
+    fxtap_status status = kind != NULL && type != NULL ? fx_graph_create(at->reader, at->rank, (uint32_t)number, &graph)
+                                       : FXTAP_E_NOMEM;
+    if (status != FXTAP_OK) {
+        return status;
+    }
+    graph->id = fx_rows_int(rows, 0);
+    graph->info.run = fx_rows_int(rows, 1);
+    graph->info.kind = kind_from_text(kind);
+    graph->has_files = strcmp(type, "stats") != 0;
+    graph->info.has_keys = true;
+    graph->info.strict_key = fx_rows_hash(rows, 4);
+    graph->info.structural_key = fx_rows_hash(rows, 5);
+    graph->info.occurrence = (uint32_t)fx_rows_int(rows, 6);
+    graph->info.n_nodes = (size_t)fx_rows_int(rows, 7);
+    graph->info.n_dumped = (size_t)fx_rows_int(rows, 8);
+    return FXTAP_OK;
+}
+
+fxtap_status fx_index_load_graphs(fxtap_reader *reader, fx_rank *rank)
+{
+    static const char sql[] =
+        "SELECT g.id, g.run_id, g.graph, g.kind, g.strict_key, g.structural_key, g.occurrence, n.nodes, n.dumped, r.type"
+        " FROM graph g LEFT JOIN (SELECT graph_id, count(*) nodes, sum(skipped IS NULL) dumped FROM node"
+        " GROUP BY graph_id) n ON n.graph_id = g.id LEFT JOIN run r ON r.id = g.run_id WHERE g.id > 0 AND g.run_id > 0 ORDER BY g.id";
+    graph_context context = {.reader = reader, .rank = rank};
+    return for_each_row(reader, rank, sql, 0, take_graph, &context);
+}
+
+/* ---- steps ---- */
+
+static int compare_graph_id(const void *key, const void *item)
+{
+    int64_t id = *(const int64_t *)key, other = (*(fx_graph *const *)item)->id;
+    return id < other ? -1 : id > other;
+}
+
+/* "graph_1/0": the folder of a step of that graph and nothing else. */
+static bool is_folder_of(const fx_graph *graph, const char *folder, fxtap_step_state *state_out)
+{
+    char expected[32];
+    int n = snprintf(expected, sizeof expected, "graph_%u/", (unsigned)graph->info.graph);
+    int64_t number;
+    return strncmp(folder, expected, (size_t)n) == 0 && fx_step_folder_parse(folder + n, state_out, &number);
+}
+
+static fxtap_status add_row_step(graph_context *at, fx_rows *rows, fx_graph *graph, const char *folder,
+                                 fxtap_step_state state)
+{
+    fx_step step = {.id = fx_rows_int(rows, 0)};
+    step.info.state = state;
+    step.info.step = fx_rows_int(rows, 2);
+    step.info.call = fx_rows_int(rows, 3);
+    step.info.folder = fx_reader_join(at->reader, graph->info.path, strchr(folder, '/') + 1);
+    step.info.reason = fx_rows_text(rows, 5);
+    step.info.started_us = (uint64_t)fx_rows_int(rows, 6);
+    step.info.ended_us = (uint64_t)fx_rows_int(rows, 7);
+    if (step.info.folder == NULL || step.info.reason == NULL ||
+        fx_texts_add(at->folders, step.info.folder, strlen(step.info.folder)) == NULL) {
+        return FXTAP_E_NOMEM;
+    }
+    return fx_graph_add_step(at->reader, graph, &step);
+}
+
+static fxtap_status take_step(fx_rows *rows, void *context)
+{
+    graph_context *at = context;
+    int64_t graph_id = fx_rows_int(rows, 1);
+    fx_graph **place = at->rank->n_graphs == 0 ? NULL
+                                               : bsearch(&graph_id, at->rank->graphs, at->rank->n_graphs,
+                                                         sizeof *at->rank->graphs, compare_graph_id);
+    if (place == NULL) {
+        return FXTAP_OK; /* of a graph that is not looked at */
+    }
+    const char *folder = fx_rows_text(rows, 4);
+    fxtap_step_state state;
+    if (folder == NULL) {
+        return FXTAP_E_NOMEM;
+    }
+    if (!is_folder_of(*place, folder, &state)) {
+        return fx_reader_warn(at->reader, "%s: a step of the index has a folder that is none: \"%.80s\"",
+                              at->rank->info.path, folder);
+    }
+    if (at->reader->only_step != NULL && strcmp(strchr(folder, '/') + 1, at->reader->only_step) != 0) {
+        return FXTAP_OK;
+    }
+    return add_row_step(at, rows, *place, folder, state);
+}
+
+/* Needs the graphs in order of id, as they were loaded. */
+fxtap_status fx_index_load_steps(fxtap_reader *reader, fx_rank *rank, fx_texts *folders)
+{
+    static const char sql[] = "SELECT id, graph_id, step, call, folder, reason, started_us, ended_us FROM step"
+                              " WHERE id > 0 AND step >= 0 ORDER BY id";
+    graph_context context = {.reader = reader, .rank = rank, .folders = folders};
+    return for_each_row(reader, rank, sql, 0, take_step, &context);
+}
+
+/* ---- nodes ---- */
+
+typedef struct node_context {
+    fxtap_reader *reader;
+    fx_graph *graph;
+    fx_node *last;
+    size_t slots_capacity;
+    const fx_node *const *by_id;
+} node_context;
+
+static bool fill_node(fx_node *node, const fx_rows *rows)
+{
+    fxtap_node_info *info = &node->info;
+    info->name = fx_rows_text(rows, 1);
+    info->target = fx_rows_text(rows, 2);
+    node->stem = fx_rows_text(rows, 3);
+    info->source_file = fx_rows_text(rows, 4);
+    int64_t line = fx_rows_int(rows, 5);
+    info->source_line = line >= 0 && line <= INT32_MAX ? (int32_t)line : 0;
+    info->source_function = fx_rows_text(rows, 6);
+    info->source_code = fx_rows_text(rows, 7);
+    info->stack = fx_rows_text(rows, 8);
+    info->module_path = fx_rows_text(rows, 9);
+    info->module_type = fx_rows_text(rows, 10);
+    info->flags = (uint32_t)fx_rows_int(rows, 11);
+    info->skipped = fx_rows_is_null(rows, 12) ? NULL : fx_rows_text(rows, 12);
+    return info->name != NULL && info->target != NULL && node->stem != NULL && info->source_file != NULL &&
+           info->source_function != NULL && info->source_code != NULL && info->stack != NULL &&
+           info->module_path != NULL && info->module_type != NULL &&
+           (info->skipped != NULL || fx_rows_is_null(rows, 12));
+}
+
+static fxtap_status take_node(fx_rows *rows, void *context)
+{
+    node_context *at = context;
+    fx_node *node = fx_arena_calloc(&at->reader->arena, 1, sizeof *node);
+    if (node == NULL || !fill_node(node, rows)) {
+        return FXTAP_E_NOMEM;
+    }
+    node->id = fx_rows_int(rows, 0);
+    node->info.graph = &at->graph->info;
+    node->stem_length = strlen(node->stem);
+    if (node->stem_length > 0) {
+        fx_texts_entry *entry = fx_texts_add(&at->graph->stems, node->stem, node->stem_length);
+        if (entry == NULL) {
+            return FXTAP_E_NOMEM;
+        }
+        entry->value = node;
+    }
+    fx_node **link = at->last != NULL ? &at->last->next : &at->graph->first_node;
+    *link = node;
+    at->last = node;
+    at->graph->n_nodes++;
+    return FXTAP_OK;
+}
+
+fxtap_status fx_index_load_nodes(fxtap_reader *reader, fx_graph *graph)
+{
+    static const char sql[] =
+        "SELECT id, name, target, stem, source_file, source_line, source_function, source_code, stack, module_path,"
+        " module_type, flags, skipped FROM node WHERE graph_id = ?1 ORDER BY position, id";
+    node_context context = {.reader = reader, .graph = graph};
+    return for_each_row(reader, graph->rank, sql, graph->id, take_node, &context);
+}
+
+/* ---- slots ---- */
+
+static int compare_node_ids(const void *a, const void *b)
+{
+    const fx_node *x = *(fx_node *const *)a, *y = *(fx_node *const *)b;
+    return x->id < y->id ? -1 : x->id > y->id;
+}
+
+static fx_node *node_by_id(const fx_node *const *nodes, size_t n_nodes, int64_t id)
+{
+    fx_node key = {.id = id};
+    const fx_node *place = &key;
+    const fx_node *const *found =
+        n_nodes > 0 ? bsearch(&place, nodes, n_nodes, sizeof(fx_node *), compare_node_ids) : NULL;
+    return found != NULL ? (fx_node *)*found : NULL;
+}
+
+/* "stem.INPUT.0" */
+static const char *slot_name(fxtap_reader *reader, const char *stem, fxtap_io io, const char *position)
+{
+    const char *io_name = fx_io_text(io);
+    size_t stem_length = strlen(stem), io_length = strlen(io_name), position_length = strlen(position);
+    char *name = fx_arena_calloc(&reader->arena, 1, stem_length + io_length + position_length + 3);
+    if (name != NULL) {
+        char *c = memcpy(name, stem, stem_length);
+        c += stem_length;
+        *c++ = '.';
+        memcpy(c, io_name, io_length);
+        c += io_length;
+        *c++ = '.';
+        memcpy(c, position, position_length);
+    }
+    return name;
+}
+
+/* The names of a slot: in full, and as the file system has it; mostly they are the same. */
+static bool name_slot(fxtap_reader *reader, fx_slot *slot)
+{
+    const fx_node *node = slot->node;
+    size_t name_length = strlen(node->info.name), target_length = strlen(node->info.target);
+    slot->file_stem = slot_name(reader, node->stem, slot->io, slot->position);
+    if (slot->file_stem == NULL) {
+        return false;
+    }
+    slot->file_stem_length = strlen(slot->file_stem);
+    bool is_same = node->stem_length == name_length + 1 + target_length &&
+                   memcmp(node->stem, node->info.name, name_length) == 0 && node->stem[name_length] == '-' &&
+                   memcmp(node->stem + name_length + 1, node->info.target, target_length) == 0;
+    if (is_same) {
+        slot->name = slot->file_stem;
+        return true;
+    }
+    char *full = fx_arena_calloc(&reader->arena, 1, name_length + target_length + 2);
+    if (full == NULL) {
+        return false;
+    }
+    memcpy(full, node->info.name, name_length);
+    full[name_length] = '-';
+    memcpy(full + name_length + 1, node->info.target, target_length);
+    slot->name = slot_name(reader, full, slot->io, slot->position);
+    return slot->name != NULL;
+}
+
+static bool is_file_part(const char *text)
+{
+    return strchr(text, '/') == NULL;
+}
+
+static fxtap_status take_slot(fx_rows *rows, void *context)
+{
+    node_context *at = context;
+    fx_graph *graph = at->graph;
+    int64_t io = fx_rows_int(rows, 2);
+    fx_slot slot = {.id = fx_rows_int(rows, 0), .io = (fxtap_io)io};
+    slot.node = node_by_id(at->by_id, graph->n_nodes, fx_rows_int(rows, 1));
+    slot.position = fx_rows_text(rows, 3);
+    slot.arg_name = fx_rows_text(rows, 4);
+    if (slot.position == NULL || slot.arg_name == NULL) {
+        return FXTAP_E_NOMEM;
+    }
+    if (slot.node == NULL || io < FXTAP_INPUT || io > FXTAP_INOUT || !is_file_part(slot.position) ||
+        !is_file_part(slot.node->stem) || slot.node->stem_length == 0) {
+        return fx_reader_warn(at->reader, "%s: the index has places that are none", graph->rank->info.path);
+    }
+    if (!name_slot(at->reader, &slot) ||
+        !fx_grow((void **)&graph->slots, &at->slots_capacity, graph->n_slots + 1, sizeof *graph->slots)) {
+        return FXTAP_E_NOMEM;
+    }
+    graph->slots[graph->n_slots++] = slot;
+    return FXTAP_OK;
+}
+
+static int compare_slots(const void *a, const void *b)
+{
+    const fx_slot *x = *(fx_slot *const *)a, *y = *(fx_slot *const *)b;
+    if (x->node->info.order != y->node->info.order) {
+        return x->node->info.order < y->node->info.order ? -1 : 1;
+    }
+    if (x->io != y->io) {
+        return x->io < y->io ? -1 : 1;
+    }
+    int order = fx_position_compare(x->position, y->position);
+    return order != 0 ? order : x->id < y->id ? -1 : x->id > y->id;
+}
+
+/* The place of each slot among those of its graph, so that tensors are sorted by one number. */
+static fxtap_status order_slots(fx_graph *graph)
+{
+    fx_slot **sorted = fx_calloc(graph->n_slots, sizeof *sorted);
+    if (sorted == NULL) {
+        return FXTAP_E_NOMEM;
+    }
+    for (size_t i = 0; i < graph->n_slots; i++) {
+        sorted[i] = &graph->slots[i];
+    }
+    if (graph->n_slots > 1) {
+        qsort(sorted, graph->n_slots, sizeof *sorted, compare_slots);
+    }
+    for (size_t i = 0; i < graph->n_slots; i++) {
+        sorted[i]->order = i;
+    }
+    fx_free(sorted);
+    return FXTAP_OK;
+}
+
+fxtap_status fx_index_load_slots(fxtap_reader *reader, fx_graph *graph)
+{
+    static const char sql[] = "SELECT s.id, s.node_id, s.io, s.position, s.arg_name FROM node n"
+                              " JOIN slot s ON s.node_id = n.id WHERE n.graph_id = ?1 ORDER BY s.id";
+    if (graph->has_slots) {
+        return FXTAP_OK;
+    }
+    fx_node **by_id = fx_calloc(graph->n_nodes, sizeof *by_id);
+    if (by_id == NULL) {
+        return FXTAP_E_NOMEM;
+    }
+    for (size_t i = 0; i < graph->n_nodes; i++) {
+        by_id[i] = (fx_node *)graph->nodes[i];
+    }
+    if (graph->n_nodes > 1) {
+        qsort(by_id, graph->n_nodes, sizeof *by_id, compare_node_ids);
+    }
+    fx_free(graph->slots);
+    graph->slots = NULL;
+    graph->n_slots = 0;
+    node_context context = {.reader = reader, .graph = graph, .by_id = (const fx_node *const *)by_id};
+    fxtap_status status = for_each_row(reader, graph->rank, sql, graph->id, take_slot, &context);
+    fx_free(by_id);
+    if (status == FXTAP_OK) {
+        status = order_slots(graph);
+    }
+    graph->has_slots = status == FXTAP_OK;
+    return status;
+}
+
+/* ---- the record ---- */
+
+static fxtap_status take_record(fx_rows *rows, void *context)
+{
+    fx_graph *graph = context;
+    const void *bytes = sqlite3_column_blob(rows->statement, 0);
+    int n_bytes = sqlite3_column_bytes(rows->statement, 0);
+    return fxtap_graph_deserialise(bytes, (size_t)n_bytes, &graph->record);
+}
+
+fxtap_status fx_index_load_record(fxtap_reader *reader, fx_graph *graph)
+{
+    static const char sql[] = "SELECT record FROM graph WHERE id = ?1 AND length(record) > 0";
+    fxtap_status status = for_each_row(reader, graph->rank, sql, graph->id, take_record, graph);
+    if (status == FXTAP_OK && graph->record == NULL) {
+        return fx_error_at(FXTAP_E_NOT_FOUND, graph->info.path, "the index has no record of the graph");
+    }
+    return status;
+}

@@ -1,0 +1,23 @@
+/*
+ * support_tree.h - folders for tests: made fresh under the working directory, removed whole.
+ */
+#ifndef SUPPORT_TREE_H
+#define SUPPORT_TREE_H
+
+#include <stddef.h>
+
+/* A new empty folder; its absolute path, to be given to tree_remove(). */
+char *tree_create(void);
+void tree_remove(char *path);
+
+/* "root/format..." in a buffer that the next-but-seven call overwrites. */
+const char *tree_path(const char *root, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+void tree_mkdir(const char *path); /* with its parents */
+void tree_write(const char *path, const void *bytes, size_t n_bytes);
+/* A 1-d float32 .npy file. */
+void tree_write_floats(const char *path, const float *values, size_t n_values);
+void tree_unpack(const char *archive, const char *root);
+void tree_copy(const char *from, const char *to);
+
+#endif
