@@ -47,7 +47,10 @@ static pthread_once_t tables_once = PTHREAD_ONCE_INIT;
 /* The float32 bits of m * 2^e, m > 0: exact, in integers alone, so that no rounding or flushing mode matters. */
 static uint32_t scaled_bits(uint32_t m, int e)
 {
-    int top = 31 - __builtin_clz(m);
+    int top = 0; /* the highest bit of m */
+    while (m >> top > 1) {
+        top++;
+    }
     int exponent = e + top + 127;
     if (exponent >= 1) {
         return (uint32_t)exponent << 23 | (m << (23 - top) & 0x7FFFFFu);

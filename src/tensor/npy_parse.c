@@ -117,7 +117,7 @@ static fxtap_status parse_extent(cursor *c, int64_t *out)
     skip_space(c);
     const unsigned char *first = c->at;
     for (; c->at < c->end && *c->at >= '0' && *c->at <= '9'; c->at++) {
-        if (__builtin_mul_overflow(value, 10, &value) || __builtin_add_overflow(value, *c->at - '0', &value)) {
+        if (!fx_mul_i64(value, 10, &value) || !fx_add_i64(value, *c->at - '0', &value)) {
             return bad(c, "an extent over 2^63-1");
         }
     }

@@ -13,9 +13,11 @@
 
 static uint32_t code_point_at(const unsigned char *bytes, bool big_endian)
 {
-    uint32_t value;
-    memcpy(&value, bytes, sizeof value);
-    return big_endian ? __builtin_bswap32(value) : value;
+    uint32_t value = 0;
+    for (size_t i = 0; i < 4; i++) {
+        value = value << 8 | bytes[big_endian ? i : 3 - i];
+    }
+    return value;
 }
 
 char *fx_text_from_ucs4(const void *bytes, size_t n, bool big_endian)

@@ -63,8 +63,8 @@ static bool offset_range(const fxtap_view *view, int64_t *low_out, int64_t *high
     int64_t high = 0;
     for (int32_t i = 0; i < view->ndim; i++) {
         int64_t reach;
-        if (__builtin_mul_overflow(view->shape[i] - 1, view->strides[i], &reach) ||
-            __builtin_add_overflow(reach < 0 ? low : high, reach, reach < 0 ? &low : &high)) {
+        if (!fx_mul_i64(view->shape[i] - 1, view->strides[i], &reach) ||
+            !fx_add_i64(reach < 0 ? low : high, reach, reach < 0 ? &low : &high)) {
             return false;
         }
     }
@@ -80,8 +80,8 @@ static fxtap_status check_range(const fxtap_view *view, uint64_t count)
     int64_t high = (int64_t)count - 1;
     bool fits = view->strides == NULL || offset_range(view, &low, &high);
     int64_t span;
-    fits = fits && !__builtin_sub_overflow(high, low, &span) && !__builtin_add_overflow(span, 1, &span) &&
-           !__builtin_mul_overflow(span, size, &span) && !__builtin_mul_overflow(low, size, &low);
+    fits = fits && fx_sub_i64(high, low, &span) && fx_add_i64(span, 1, &span) && fx_mul_i64(span, size, &span) &&
+           fx_mul_i64(low, size, &low);
     /* The saved form may be larger: no type grows more than eightfold (a float4 pair). */
     if (!fits || span > PTRDIFF_MAX || count > (uint64_t)PTRDIFF_MAX / 16) {
         return fx_error(FXTAP_E_INVALID, "a view reaches further than memory does");
@@ -134,7 +134,7 @@ static bool is_packed(const fxtap_view *view, bool fortran)
         if (view->shape[i] != 1 && view->strides[i] != expected) {
             return false;
         }
-        if (__builtin_mul_overflow(expected, view->shape[i], &expected)) {
+        if (!fx_mul_i64(expected, view->shape[i], &expected)) {
             return false;
         }
     }
@@ -215,7 +215,7 @@ void fx_contiguous_strides(int32_t ndim, const int64_t *shape, bool fortran, int
         int32_t i = fortran ? k : ndim - 1 - k;
         out[i] = stride;
         int64_t next;
-        if (shape[i] > 0 && !__builtin_mul_overflow(stride, shape[i], &next)) {
+        if (shape[i] > 0 && fx_mul_i64(stride, shape[i], &next)) {
             stride = next; /* only an empty array's product overflows, whose strides nobody follows */
         }
     }

@@ -19,11 +19,14 @@ void fx_free(void *memory);
 /* Makes room for at least `needed` items by doubling; *items and *capacity change together. False: no memory. */
 bool fx_grow(void **items, size_t *capacity, size_t needed, size_t item_bytes);
 
-/* a * b and a + b; false where the result does not fit. */
+/* a * b, a + b and a - b; false where the result does not fit. */
 bool fx_mul_size(size_t a, size_t b, size_t *out);
 bool fx_add_size(size_t a, size_t b, size_t *out);
 bool fx_mul_u64(uint64_t a, uint64_t b, uint64_t *out);
 bool fx_add_u64(uint64_t a, uint64_t b, uint64_t *out);
+bool fx_mul_i64(int64_t a, int64_t b, int64_t *out);
+bool fx_add_i64(int64_t a, int64_t b, int64_t *out);
+bool fx_sub_i64(int64_t a, int64_t b, int64_t *out);
 
 /* Tests only: the allocation after `n` more ones fails, once; negative switches it off. Process-wide. */
 void fx_memory_fail_after(long long n);
