@@ -60,21 +60,35 @@ void fxtap_buffer_text(fxtap_buffer *buffer, const char *text)
     fxtap_buffer_append(buffer, text, strlen(text));
 }
 
+static void printf_failed(fxtap_buffer *buffer, const char *format)
+{
+    if (buffer->status == FXTAP_OK) {
+        buffer->status = fx_error(FXTAP_E_INVALID, "text of format '%s' cannot be formed", format);
+    }
+}
+
+/* Into the room that there is; a second time where that was too small. */
 void fxtap_buffer_printf(fxtap_buffer *buffer, const char *format, ...)
 {
     va_list arguments;
-    va_start(arguments, format);
     va_list again;
+    va_start(arguments, format);
     va_copy(again, arguments);
-    int length = vsnprintf(NULL, 0, format, arguments);
-    va_end(arguments);
-    if (length < 0) {
-        if (buffer->status == FXTAP_OK) {
-            buffer->status = fx_error(FXTAP_E_INVALID, "text of format '%s' cannot be formed", format);
+    if (reserve(buffer, 64)) {
+        size_t room = buffer->capacity - buffer->length;
+        int length = vsnprintf(buffer->bytes + buffer->length, room, format, arguments);
+        if (length < 0) {
+            printf_failed(buffer, format);
+        } else if ((size_t)length < room) {
+            buffer->length += (size_t)length;
+        } else if (reserve(buffer, (size_t)length)) {
+            vsnprintf(buffer->bytes + buffer->length, (size_t)length + 1, format, again);
+            buffer->length += (size_t)length;
         }
-    } else if (reserve(buffer, (size_t)length)) {
-        vsnprintf(buffer->bytes + buffer->length, (size_t)length + 1, format, again);
-        buffer->length += (size_t)length;
+        if (buffer->status != FXTAP_OK) {
+            buffer->bytes[buffer->length] = '\0'; /* not half of the text */
+        }
     }
     va_end(again);
+    va_end(arguments);
 }

@@ -2,8 +2,10 @@
 
 #include <locale.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "fxtap/output.h"
 #include "util/memory.h"
@@ -117,14 +119,50 @@ static void test_digits(void **state)
     fxtap_buffer_clear(&buffer);
 }
 
+/* A locale with a decimal comma in glibc's binary form, so that the test does not depend on what is installed. */
+static void write_comma_locale(const char *folder)
+{
+    char path[160];
+    const struct {
+        uint32_t magic, n_items, offsets[6];
+        char decimal_point[4], thousands_sep[4];
+        uint32_t decimal_point_wide, thousands_sep_wide;
+        char codeset[8];
+    } category = {0x20031115 ^ LC_NUMERIC, 6, {32, 36, 37, 40, 44, 48}, ",", "", ',', 0, "UTF-8"};
+    snprintf(path, sizeof path, "%s/xx", folder);
+    assert_int_equal(mkdir(path, 0700), 0);
+    snprintf(path, sizeof path, "%s/xx/LC_NUMERIC", folder);
+    FILE *file = fopen(path, "wb");
+    assert_non_null(file);
+    assert_int_equal(fwrite(&category, sizeof category, 1, file), 1);
+    assert_int_equal(fclose(file), 0);
+}
+
 static void test_numbers_under_a_decimal_comma(void **state)
 {
     (void)state;
-    if (setlocale(LC_NUMERIC, "de_DE.UTF-8") == NULL && setlocale(LC_NUMERIC, "fr_FR.UTF-8") == NULL) {
-        skip();
+    char folder[] = "/tmp/fxtap-test-locale-XXXXXX";
+    char command[64];
+    char text[16];
+    assert_non_null(mkdtemp(folder));
+    write_comma_locale(folder);
+    setenv("LOCPATH", folder, 1);
+    bool is_set = setlocale(LC_NUMERIC, "xx") != NULL;
+    unsetenv("LOCPATH");
+    snprintf(command, sizeof command, "rm -r %s", folder);
+    assert_int_equal(system(command), 0);
+    if (!is_set) {
+        skip(); /* not glibc */
     }
+    snprintf(text, sizeof text, "%.1f", 0.5);
+    assert_string_equal(text, "0,5");
     expect_double(0.1, "0.1");
     expect_double(1.0 / 3, "0.3333333333333333");
+    expect_double(5e-324, "5e-324");
+    expect_float(0.9f, "0.9");
+    char digits[FX_NUMBER_BYTES];
+    fx_double_digits(1234.5678, 6, digits);
+    assert_string_equal(digits, "1234.57");
     setlocale(LC_NUMERIC, "C");
 }
 
@@ -245,6 +283,37 @@ static void test_glob_takes_no_exponential_time(void **state)
     assert_false(fxtap_glob_match("*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*b", text));
 }
 
+static void test_printf_of_any_length(void **state)
+{
+    (void)state;
+    for (int n = 0; n < 300; n++) {
+        fxtap_buffer buffer;
+        fxtap_buffer_init(&buffer);
+        fxtap_buffer_text(&buffer, "ab");
+        fxtap_buffer_printf(&buffer, "%*d", n, 7);
+        size_t wanted = 2 + (size_t)(n > 1 ? n : 1);
+        assert_int_equal(buffer.length, wanted);
+        assert_int_equal(strlen(buffer.bytes), wanted);
+        assert_int_equal(buffer.bytes[wanted - 1], '7');
+        fxtap_buffer_clear(&buffer);
+    }
+}
+
+static void test_failed_printf_leaves_what_was_there(void **state)
+{
+    (void)state;
+    fxtap_buffer buffer;
+    fxtap_buffer_init(&buffer);
+    fxtap_buffer_text(&buffer, "kept");
+    fx_memory_fail_after(1); /* the first gives the usual room */
+    fxtap_buffer_printf(&buffer, "%*d", 5000, 7);
+    fx_memory_fail_after(-1);
+    assert_int_equal(fxtap_buffer_status(&buffer), FXTAP_E_NOMEM);
+    fxtap_buffer_text(&buffer, "more");
+    assert_string_equal(buffer.bytes, "kept");
+    fxtap_buffer_clear(&buffer);
+}
+
 static void test_buffer_remembers_failure(void **state)
 {
     (void)state;
@@ -282,6 +351,8 @@ int main(void)
         cmocka_unit_test(test_csv),
         cmocka_unit_test(test_glob),
         cmocka_unit_test(test_glob_takes_no_exponential_time),
+        cmocka_unit_test(test_printf_of_any_length),
+        cmocka_unit_test(test_failed_printf_leaves_what_was_there),
         cmocka_unit_test(test_buffer_remembers_failure),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
