@@ -19,7 +19,7 @@
  *    float16, bfloat16, float32 and float64.
  *  - Complex: e, |a|, |b| are moduli; a pair is NaN where a part is, infinite where a part is; the product in the
  *    cosine is Re(a conj(b)). Bool counts as 0 and 1.
- *  - With no finite pair, errors are NaN (0 where the bits are identical or there are no elements).
+ *  - With no finite pair, errors are NaN where a pair is mismatched, else 0 (and cosine 1).
  *
  * Accuracy. float16, bfloat16, float32: e is exact or rounded once to float64; max_abs_err and max_rel_err within 1e-15
  * relative, sums within 1e-13 relative of their terms' magnitudes, cosine within 1e-12 absolute. float64: the same,

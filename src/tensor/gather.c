@@ -328,13 +328,9 @@ static fxtap_status check_request(const fxtap_view *view, uint64_t first, uint64
     return FXTAP_OK;
 }
 
-fxtap_status fxtap_view_gather(const fxtap_view *view, uint64_t first, uint64_t count, void *dst)
+static fxtap_status gather(const fxtap_view *view, bool packed, uint64_t first, uint64_t count, void *dst)
 {
-    fxtap_status status = check_request(view, first, count);
-    if (status != FXTAP_OK || count == 0) {
-        return status;
-    }
-    gather_job job = {.view = view, .packed = fxtap_view_order(view) != FXTAP_ORDER_STRIDED};
+    gather_job job = {.view = view, .packed = packed};
     if (!job.packed) {
         reduce(view, &job.from);
     }
@@ -350,4 +346,22 @@ fxtap_status fxtap_view_gather(const fxtap_view *view, uint64_t first, uint64_t 
         resolve_signs(saved, view->flags, dst, count);
     }
     return FXTAP_OK;
+}
+
+fxtap_status fxtap_view_gather(const fxtap_view *view, uint64_t first, uint64_t count, void *dst)
+{
+    fxtap_status status = check_request(view, first, count);
+    if (status != FXTAP_OK || count == 0) {
+        return status;
+    }
+    return gather(view, fxtap_view_order(view) != FXTAP_ORDER_STRIDED, first, count, dst);
+}
+
+fxtap_status fx_view_gather_rows(const fxtap_view *view, uint64_t first, uint64_t count, void *dst)
+{
+    fxtap_status status = check_request(view, first, count);
+    if (status != FXTAP_OK || count == 0) {
+        return status;
+    }
+    return gather(view, fxtap_view_order(view) == FXTAP_ORDER_C, first, count, dst);
 }

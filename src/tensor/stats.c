@@ -7,6 +7,7 @@
 #include "tensor/hash.h"
 #include "tensor/stats_kernel.h"
 #include "tensor/stats_parts.h"
+#include "tensor/view.h"
 #include "util/error.h"
 #include "util/memory.h"
 
@@ -17,7 +18,7 @@
 #define F64_SQUARE_MAX 1e145
 #define F64_SQUARE_MIN 1e-140
 
-static const fx_stats_kernels *kernels(void)
+const fx_stats_kernels *fx_stats_in_use(void)
 {
 #if defined(__x86_64__)
     static const fx_stats_kernels *const levels[] = {&fx_stats_scalar, &fx_stats_avx2, &fx_stats_avx512};
@@ -118,11 +119,11 @@ static void add_f32_part(fx_stats_state *state, const void *elements, size_t n)
 {
     fx_float_scan scan;
     fx_float_spread spread;
-    kernels()->scan_f32(elements, n, (uint32_t)state->min_normal_bits, &scan);
+    fx_stats_in_use()->scan_f32(elements, n, (uint32_t)state->min_normal_bits, &scan);
     uint64_t n_finite = take_scan(state, &scan, n);
     if (n_finite > 0) {
         double mean = fx_lanes_sum(scan.sum) / (double)n_finite;
-        kernels()->spread_f32(elements, n, n_finite == n, mean, &spread);
+        fx_stats_in_use()->spread_f32(elements, n, n_finite == n, mean, &spread);
         take_spread(state, &spread, n_finite, mean);
     }
 }
@@ -133,7 +134,7 @@ static void add_f16_part(fx_stats_state *state, const void *elements, size_t n)
     const unsigned char *bytes = elements;
     for (size_t done = 0; done < n;) {
         size_t count = n - done < FX_STATS_PART_BYTES / 4 ? n - done : FX_STATS_PART_BYTES / 4;
-        kernels()->widen_f16(bytes + 2 * done, count, wide);
+        fx_stats_in_use()->widen_f16(bytes + 2 * done, count, wide);
         add_f32_part(state, wide, count);
         done += count;
     }
@@ -169,7 +170,7 @@ static void add_f64_part(fx_stats_state *state, const void *elements, size_t n)
 {
     fx_float_scan scan;
     fx_float_spread spread;
-    kernels()->scan_f64(elements, n, state->min_normal_bits, &scan);
+    fx_stats_in_use()->scan_f64(elements, n, state->min_normal_bits, &scan);
     uint64_t n_finite = take_scan(state, &scan, n);
     if (n_finite == 0) {
         return;
@@ -179,7 +180,7 @@ static void add_f64_part(fx_stats_state *state, const void *elements, size_t n)
         return;
     }
     double mean = fx_lanes_sum(scan.sum) / (double)n_finite;
-    kernels()->spread_f64(elements, n, n_finite == n, mean, &spread);
+    fx_stats_in_use()->spread_f64(elements, n, n_finite == n, mean, &spread);
     take_spread(state, &spread, n_finite, mean);
 }
 
@@ -200,13 +201,13 @@ static void (*part_function(fxtap_dtype saved))(fx_stats_state *, const void *, 
 static void (*int_scan(fxtap_dtype saved))(const void *, size_t, fx_int_scan *)
 {
     switch (saved) {
-    case FXTAP_BOOL: return kernels()->scan_bool;
-    case FXTAP_UINT8: return kernels()->scan_u8;
-    case FXTAP_UINT16: return kernels()->scan_u16;
-    case FXTAP_UINT32: return kernels()->scan_u32;
-    case FXTAP_INT8: return kernels()->scan_i8;
-    case FXTAP_INT16: return kernels()->scan_i16;
-    default: return kernels()->scan_i32;
+    case FXTAP_BOOL: return fx_stats_in_use()->scan_bool;
+    case FXTAP_UINT8: return fx_stats_in_use()->scan_u8;
+    case FXTAP_UINT16: return fx_stats_in_use()->scan_u16;
+    case FXTAP_UINT32: return fx_stats_in_use()->scan_u32;
+    case FXTAP_INT8: return fx_stats_in_use()->scan_i8;
+    case FXTAP_INT16: return fx_stats_in_use()->scan_i16;
+    default: return fx_stats_in_use()->scan_i32;
     }
 }
 
@@ -357,12 +358,6 @@ done:
     return status;
 }
 
-static bool lies_as_saved(const fxtap_view *view)
-{
-    return view->flags == 0 && fxtap_dtype_saved(view->dtype) == view->dtype &&
-           fxtap_view_order(view) != FXTAP_ORDER_STRIDED;
-}
-
 fxtap_status fxtap_stats_compute(const fxtap_view *view, fxtap_stats *out, fxtap_hash128 *hash_out)
 {
     uint64_t n_bytes;
@@ -378,7 +373,7 @@ fxtap_status fxtap_stats_compute(const fxtap_view *view, fxtap_stats *out, fxtap
         return status;
     }
     uint64_t n_saved = n_bytes / fxtap_dtype_size(fxtap_dtype_saved(view->dtype));
-    if (lies_as_saved(view)) {
+    if (fx_view_is_saved_form(view)) {
         fx_stats_saved(view->dtype, view->data, (size_t)n_saved, out, hash_out);
         return FXTAP_OK;
     }

@@ -103,6 +103,9 @@ typedef struct fx_stats_kernels {
     void (*scan_bool)(const void *elements, size_t n, fx_int_scan *out);
 } fx_stats_kernels;
 
+/* Those of the level in use (fx_cpu()). */
+const fx_stats_kernels *fx_stats_in_use(void);
+
 extern const fx_stats_kernels fx_stats_scalar;
 #if defined(__x86_64__)
 extern const fx_stats_kernels fx_stats_avx2;

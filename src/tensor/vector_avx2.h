@@ -164,7 +164,7 @@ static inline vd vd_keep_finite_f32(vd x, const void *from)
     return _mm256_and_pd(x, _mm256_castsi256_pd(_mm256_cvtepi32_epi64(finite)));
 }
 
-static inline __m256i finite_f64(const void *from)
+static inline __m256i mask_of_finite_f64(const void *from)
 {
     __m256i magnitude = v64_and(v64_load(from), v64_set(INT64_MAX));
     return _mm256_cmpgt_epi64(v64_set(0x7ff0000000000000), magnitude);
@@ -173,17 +173,75 @@ static inline __m256i finite_f64(const void *from)
 static inline vd vd_load(const void *from, bool finite_only)
 {
     vd x = _mm256_loadu_pd((const double *)from);
-    return finite_only ? _mm256_and_pd(x, _mm256_castsi256_pd(finite_f64(from))) : x;
+    return finite_only ? _mm256_and_pd(x, _mm256_castsi256_pd(mask_of_finite_f64(from))) : x;
 }
 
 static inline vd vd_keep_finite_f64(vd x, const void *from)
 {
-    return _mm256_and_pd(x, _mm256_castsi256_pd(finite_f64(from)));
+    return _mm256_and_pd(x, _mm256_castsi256_pd(mask_of_finite_f64(from)));
 }
 
 static inline void v32_widen_f16(float *to, const void *from)
 {
     _mm256_storeu_ps(to, _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)from)));
+}
+
+/* Unsigned maximum. */
+static inline v32 v32_max_u(v32 a, v32 b)
+{
+    return _mm256_max_epu32(a, b);
+}
+
+static inline v32 v32_sub(v32 a, v32 b)
+{
+    return _mm256_sub_epi32(a, b);
+}
+
+static inline v32 v32_add(v32 a, v32 b)
+{
+    return _mm256_add_epi32(a, b);
+}
+
+static inline v32 v32_shift_right_16(v32 a)
+{
+    return _mm256_srli_epi32(a, 16);
+}
+
+/* 16-bit integers, zero-extended. */
+static inline v32 v32_load_u16(const void *from)
+{
+    return _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)from));
+}
+
+static inline v64 v64_sub(v64 a, v64 b)
+{
+    return _mm256_sub_epi64(a, b);
+}
+
+/* Unsigned maximum. */
+static inline v64 v64_max_u(v64 a, v64 b)
+{
+    v64 top = v64_set(INT64_MIN);
+    return v64_select_gt(v64_xor(a, top), v64_xor(b, top), a, b);
+}
+
+static inline vd vd_abs(vd a)
+{
+    return _mm256_andnot_pd(_mm256_set1_pd(-0.0), a);
+}
+
+/* Adds 1 to the lanes of a counter where a > b. */
+static inline v64 v64_count_over(v64 counter, vd a, vd b)
+{
+    return _mm256_sub_epi64(counter, _mm256_castpd_si256(_mm256_cmp_pd(a, b, _CMP_GT_OQ)));
+}
+
+/* Bit i: error[i] > floor[i], or magnitude[i] is not 0 and error[i] > bound[i]. */
+static inline unsigned vd_records(vd error, vd floor, vd magnitude, vd bound)
+{
+    vd over = _mm256_cmp_pd(error, bound, _CMP_GT_OQ);
+    vd ratio = _mm256_and_pd(over, _mm256_cmp_pd(magnitude, _mm256_setzero_pd(), _CMP_NEQ_OQ));
+    return (unsigned)_mm256_movemask_pd(_mm256_or_pd(ratio, _mm256_cmp_pd(error, floor, _CMP_GT_OQ)));
 }
 
 #endif

@@ -146,13 +146,13 @@ static inline vd vd_mul(vd a, vd b)
     return _mm512_mul_pd(a, b);
 }
 
-static inline __mmask8 finite_f32(const void *from)
+static inline __mmask8 mask_of_finite_f32(const void *from)
 {
     __m256i magnitude = _mm256_and_si256(_mm256_loadu_si256((const __m256i *)from), _mm256_set1_epi32(INT32_MAX));
     return _mm256_cmplt_epi32_mask(magnitude, _mm256_set1_epi32(0x7f800000));
 }
 
-static inline __mmask8 finite_f64(const void *from)
+static inline __mmask8 mask_of_finite_f64(const void *from)
 {
     return _mm512_cmplt_epi64_mask(v64_and(v64_load(from), v64_set(INT64_MAX)), v64_set(0x7ff0000000000000));
 }
@@ -161,28 +161,85 @@ static inline __mmask8 finite_f64(const void *from)
 static inline vd vd_from_f32(const void *from, bool finite_only)
 {
     __m256 x = _mm256_loadu_ps((const float *)from);
-    return finite_only ? _mm512_maskz_cvtps_pd(finite_f32(from), x) : _mm512_cvtps_pd(x);
+    return finite_only ? _mm512_maskz_cvtps_pd(mask_of_finite_f32(from), x) : _mm512_cvtps_pd(x);
 }
 
 static inline vd vd_keep_finite_f32(vd x, const void *from)
 {
-    return _mm512_maskz_mov_pd(finite_f32(from), x);
+    return _mm512_maskz_mov_pd(mask_of_finite_f32(from), x);
 }
 
 static inline vd vd_load(const void *from, bool finite_only)
 {
     vd x = _mm512_loadu_pd(from);
-    return finite_only ? _mm512_maskz_mov_pd(finite_f64(from), x) : x;
+    return finite_only ? _mm512_maskz_mov_pd(mask_of_finite_f64(from), x) : x;
 }
 
 static inline vd vd_keep_finite_f64(vd x, const void *from)
 {
-    return _mm512_maskz_mov_pd(finite_f64(from), x);
+    return _mm512_maskz_mov_pd(mask_of_finite_f64(from), x);
 }
 
 static inline void v32_widen_f16(float *to, const void *from)
 {
     _mm512_storeu_ps(to, _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)from)));
+}
+
+/* Unsigned maximum. */
+static inline v32 v32_max_u(v32 a, v32 b)
+{
+    return _mm512_max_epu32(a, b);
+}
+
+static inline v32 v32_sub(v32 a, v32 b)
+{
+    return _mm512_sub_epi32(a, b);
+}
+
+static inline v32 v32_add(v32 a, v32 b)
+{
+    return _mm512_add_epi32(a, b);
+}
+
+static inline v32 v32_shift_right_16(v32 a)
+{
+    return _mm512_srli_epi32(a, 16);
+}
+
+/* 16-bit integers, zero-extended. */
+static inline v32 v32_load_u16(const void *from)
+{
+    return _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)from));
+}
+
+static inline v64 v64_sub(v64 a, v64 b)
+{
+    return _mm512_sub_epi64(a, b);
+}
+
+/* Unsigned maximum. */
+static inline v64 v64_max_u(v64 a, v64 b)
+{
+    return _mm512_max_epu64(a, b);
+}
+
+static inline vd vd_abs(vd a)
+{
+    return _mm512_abs_pd(a);
+}
+
+/* Adds 1 to the lanes of a counter where a > b. */
+static inline v64 v64_count_over(v64 counter, vd a, vd b)
+{
+    return _mm512_mask_sub_epi64(counter, _mm512_cmp_pd_mask(a, b, _CMP_GT_OQ), counter, _mm512_set1_epi64(-1));
+}
+
+/* Bit i: error[i] > floor[i], or magnitude[i] is not 0 and error[i] > bound[i]. */
+static inline unsigned vd_records(vd error, vd floor, vd magnitude, vd bound)
+{
+    __mmask8 over = _mm512_cmp_pd_mask(error, bound, _CMP_GT_OQ);
+    __mmask8 ratio = _mm512_mask_cmp_pd_mask(over, magnitude, _mm512_setzero_pd(), _CMP_NEQ_OQ);
+    return (unsigned)(ratio | _mm512_cmp_pd_mask(error, floor, _CMP_GT_OQ));
 }
 
 #endif

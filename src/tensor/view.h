@@ -12,6 +12,12 @@ void fx_view_saved_shape(const fxtap_view *view, int64_t out[FXTAP_MAX_DIMS]);
 /* Elements of the saved form. The view has passed fxtap_view_check(). */
 uint64_t fx_view_saved_count(const fxtap_view *view);
 
+/*
+ * fxtap_view_gather() in row-major order always, also where the view lies column-major: the order in which the elements
+ * of two views of one shape correspond.
+ */
+fxtap_status fx_view_gather_rows(const fxtap_view *view, uint64_t first, uint64_t count, void *dst);
+
 /* Row-major (or, with `fortran`, column-major) strides in elements of a shape that fxtap_view_count() accepts. */
 void fx_contiguous_strides(int32_t ndim, const int64_t *shape, bool fortran, int64_t *out);
 

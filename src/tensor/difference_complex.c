@@ -1,0 +1,76 @@
+/*
+ * difference_complex.c - moduli in the place of absolute values.
+ */
+#include <math.h>
+
+#include "tensor/difference_parts.h"
+#include "tensor/difference_steps.h"
+#include "tensor/values.h"
+
+#define CHUNK 128
+
+static bool is_finite_complex(const double z[2])
+{
+    return isfinite(z[0]) && isfinite(z[1]);
+}
+
+static bool is_nan_complex(const double z[2])
+{
+    return isnan(z[0]) || isnan(z[1]);
+}
+
+static void step(fx_difference_place *place, fx_difference_part *part, size_t i, const double b[2], const double a[2])
+{
+    double error = hypot(a[0] - b[0], a[1] - b[1]), golden = hypot(b[0], b[1]);
+    fx_difference_count(part, &place->difference->options, error, golden);
+    if (fx_difference_is_record(place->difference, error, golden)) {
+        fx_difference_offer(place, i, error, golden, hypot(a[0], a[1]));
+    }
+}
+
+/* Adds one pair to the sums, in long double: no square leaves its range. */
+static void add_wide(fx_difference_sums *sums, const double golden[2], const double target[2])
+{
+    long double b[2] = {golden[0], golden[1]}, a[2] = {target[0], target[1]};
+    long double square = (a[0] - b[0]) * (a[0] - b[0]) + (a[1] - b[1]) * (a[1] - b[1]);
+    sums->error += sqrtl(square);
+    sums->square += square;
+    sums->golden += b[0] * b[0] + b[1] * b[1];
+    sums->target += a[0] * a[0] + a[1] * a[1];
+    sums->product += a[0] * b[0] + a[1] * b[1];
+}
+
+static size_t add_chunk(fx_difference_place *place, fx_difference_part *part, fx_difference_sums *wide, size_t first,
+                        const double *golden, const double *target, size_t n)
+{
+    size_t n_finite = 0;
+    for (size_t k = 0; k < n; k++) {
+        const double *b = golden + 2 * k, *a = target + 2 * k;
+        if (is_finite_complex(b) && is_finite_complex(a)) {
+            step(place, part, first + k, b, a);
+            add_wide(wide, b, a);
+            n_finite++;
+        } else {
+            bool golden_nan = is_nan_complex(b), target_nan = is_nan_complex(a);
+            bool equal = (golden_nan && target_nan) || (b[0] == a[0] && b[1] == a[1]);
+            fx_difference_non_finite(place, first + k, golden_nan, target_nan, equal);
+        }
+    }
+    return n_finite;
+}
+
+void fx_difference_add_complex(fx_difference_place *place, const fx_difference_pair *pair)
+{
+    double golden[2 * CHUNK], target[2 * CHUNK];
+    fx_difference_part part = {0};
+    fx_difference_sums sums = {0};
+    size_t n_finite = 0;
+    size_t golden_bytes = fxtap_dtype_size(pair->golden_dtype), target_bytes = fxtap_dtype_size(pair->target_dtype);
+    for (size_t first = 0; first < pair->n; first += CHUNK) {
+        size_t n = pair->n - first < CHUNK ? pair->n - first : CHUNK;
+        fx_values_to_c128(pair->golden_dtype, (const unsigned char *)pair->golden + golden_bytes * first, n, golden);
+        fx_values_to_c128(pair->target_dtype, (const unsigned char *)pair->target + target_bytes * first, n, target);
+        n_finite += add_chunk(place, &part, &sums, first, golden, target, n);
+    }
+    fx_difference_take(place->difference, &part, &sums, pair->n, n_finite);
+}

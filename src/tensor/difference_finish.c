@@ -1,0 +1,138 @@
+/*
+ * difference_finish.c - joining ranges, and the metrics from the sums.
+ */
+#include <math.h>
+
+#include "tensor/difference_parts.h"
+
+static bool comes_before(const fx_difference_point *a, const fx_difference_point *b)
+{
+    return a->error > b->error || (a->error == b->error && a->index < b->index);
+}
+
+/* Two lists, largest first, into one of at most n_worst. */
+static void merge_worst(fx_difference *into, const fx_difference *from)
+{
+    fx_difference_point merged[FX_DIFFERENCE_WORST_MAX];
+    size_t i = 0, k = 0, n = 0;
+    while (n < into->options.n_worst && (i < into->n_worst || k < from->n_worst)) {
+        bool mine = k >= from->n_worst || (i < into->n_worst && comes_before(&into->worst[i], &from->worst[k]));
+        merged[n++] = mine ? into->worst[i++] : from->worst[k++];
+    }
+    memcpy(into->worst, merged, n * sizeof *merged);
+    into->n_worst = n;
+    into->floor = n == into->options.n_worst ? merged[n - 1].error : 0;
+}
+
+void fx_difference_combine(fx_difference *into, const fx_difference *from)
+{
+    into->count += from->count;
+    into->n_finite += from->n_finite;
+    into->mismatched += from->mismatched;
+    into->nan_mismatched += from->nan_mismatched;
+    into->inf_mismatched += from->inf_mismatched;
+    into->within_1e3 += from->within_1e3;
+    into->within_5e3 += from->within_5e3;
+    into->max_ulp = from->max_ulp > into->max_ulp ? from->max_ulp : into->max_ulp;
+    into->max_abs_exact = from->max_abs_exact > into->max_abs_exact ? from->max_abs_exact : into->max_abs_exact;
+    into->first_non_finite =
+        from->first_non_finite < into->first_non_finite ? from->first_non_finite : into->first_non_finite;
+    into->differs = into->differs || from->differs;
+    into->has_ulp = into->has_ulp || from->has_ulp;
+    into->error_sum += from->error_sum;
+    into->square_sum += from->square_sum;
+    into->golden_square_sum += from->golden_square_sum;
+    into->target_square_sum += from->target_square_sum;
+    into->product_sum += from->product_sum;
+    if (from->max_rel.error > 0 && (into->max_rel.error == 0 || comes_before(&from->max_rel, &into->max_rel))) {
+        into->max_rel = from->max_rel;
+    }
+    merge_worst(into, from);
+}
+
+static double cosine_of(const fx_difference *difference)
+{
+    long double golden = sqrtl(difference->golden_square_sum), target = sqrtl(difference->target_square_sum);
+    if (golden == 0 || target == 0) {
+        return golden == target ? 1 : 0;
+    }
+    double cosine = (double)(difference->product_sum / golden / target);
+    return cosine > 1 ? 1 : cosine < -1 ? -1 : cosine;
+}
+
+static double relative_l2(const fx_difference *difference)
+{
+    if (difference->square_sum == 0) {
+        return 0;
+    }
+    return (double)sqrtl(difference->square_sum / difference->golden_square_sum);
+}
+
+static void finish_sums(const fx_difference *difference, fx_difference_result *out)
+{
+    long double n = (long double)difference->n_finite;
+    out->golden_l2 = (double)sqrtl(difference->golden_square_sum);
+    out->target_l2 = (double)sqrtl(difference->target_square_sum);
+    out->cosine = cosine_of(difference);
+    out->rel_l2 = relative_l2(difference);
+    out->euclidean = (double)sqrtl(difference->square_sum);
+    if (difference->n_finite > 0) {
+        out->mean_abs_err = (double)(difference->error_sum / n);
+        out->rmse = (double)sqrtl(difference->square_sum / n);
+    } else if (difference->mismatched > 0) {
+        out->max_abs_err = out->max_rel_err = out->mean_abs_err = out->rmse = NAN;
+        out->euclidean = out->cosine = out->rel_l2 = NAN;
+    }
+}
+
+static double share(uint64_t part, uint64_t count)
+{
+    return count > 0 ? (double)part / (double)count : 1;
+}
+
+void fx_difference_finish(const fx_difference *difference, fx_difference_result *out)
+{
+    *out = (fx_difference_result){
+        .identical_bits = !difference->differs,
+        .count = difference->count,
+        .n_finite = difference->n_finite,
+        .mismatched = difference->mismatched,
+        .nan_mismatched = difference->nan_mismatched,
+        .inf_mismatched = difference->inf_mismatched,
+        .first_non_finite = difference->first_non_finite,
+        .max_rel_err = difference->max_rel.error,
+        .max_rel_index = difference->max_rel.index,
+        .max_abs_exact = difference->max_abs_exact,
+        .within_1e3 = share(difference->within_1e3, difference->count),
+        .within_5e3 = share(difference->within_5e3, difference->count),
+        .max_ulp = difference->has_ulp ? (double)difference->max_ulp : (double)NAN,
+        .n_worst = difference->n_worst,
+    };
+    memcpy(out->worst, difference->worst, difference->n_worst * sizeof *out->worst);
+    if (difference->n_worst > 0) {
+        out->max_abs_err = difference->worst[0].error;
+        out->max_abs_index = difference->worst[0].index;
+    }
+    finish_sums(difference, out);
+}
+
+fxtap_status fx_difference_compute(const fxtap_view *golden, const fxtap_view *target,
+                                   const fx_difference_options *options, fx_difference_result *out)
+{
+    fx_difference difference;
+    uint64_t n_bytes;
+    fx_difference_init(&difference, options);
+    fxtap_status status = fxtap_view_check(golden);
+    if (status == FXTAP_OK) {
+        status = fxtap_view_saved_bytes(golden, &n_bytes);
+    }
+    if (status != FXTAP_OK) {
+        return status;
+    }
+    size_t elem_bytes = fxtap_dtype_size(fxtap_dtype_saved(golden->dtype));
+    status = fx_difference_run(&difference, golden, target, 0, elem_bytes > 0 ? n_bytes / elem_bytes : 0);
+    if (status == FXTAP_OK) {
+        fx_difference_finish(&difference, out);
+    }
+    return status;
+}

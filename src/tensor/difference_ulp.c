@@ -1,0 +1,79 @@
+/*
+ * difference_ulp.c - the distance in ulps where the values must first be brought to the judged dtype.
+ */
+#include "tensor/difference_parts.h"
+#include "tensor/values.h"
+
+#define CHUNK 256
+
+static const unsigned char *at(const void *elements, fxtap_dtype dtype, size_t i)
+{
+    return (const unsigned char *)elements + fxtap_dtype_size(dtype) * i;
+}
+
+static uint64_t ulp_in_f64(const fx_difference_kernels *kernels, const fx_difference_pair *pair, size_t first, size_t n)
+{
+    double golden[CHUNK], target[CHUNK];
+    fx_values_to_f64(pair->golden_dtype, at(pair->golden, pair->golden_dtype, first), n, golden);
+    fx_values_to_f64(pair->target_dtype, at(pair->target, pair->target_dtype, first), n, target);
+    return kernels->ulp_f64(golden, target, n);
+}
+
+/* float32 that is finite but rounds to infinity in float16 is one place past the largest: a distance all the same. */
+static uint64_t ulp_in_f16(const float *golden, const float *target, size_t n)
+{
+    uint64_t most = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (__builtin_isfinite(golden[i]) && __builtin_isfinite(target[i])) {
+            uint16_t b = fx_f16_of_f32(golden[i]), a = fx_f16_of_f32(target[i]);
+            int32_t place_b = b & 0x8000 ? -(b & 0x7fff) : b, place_a = a & 0x8000 ? -(a & 0x7fff) : a;
+            uint64_t distance = (uint64_t)(place_a > place_b ? place_a - place_b : place_b - place_a);
+            most = distance > most ? distance : most;
+        }
+    }
+    return most;
+}
+
+static uint64_t ulp_in_f32(const fx_difference_kernels *kernels, fxtap_dtype judged, const fx_difference_pair *pair,
+                           size_t first, size_t n)
+{
+    float golden[CHUNK], target[CHUNK];
+    fx_values_to_f32(pair->golden_dtype, at(pair->golden, pair->golden_dtype, first), n, golden);
+    fx_values_to_f32(pair->target_dtype, at(pair->target, pair->target_dtype, first), n, target);
+    if (judged == FXTAP_FLOAT16) {
+        return ulp_in_f16(golden, target, n);
+    }
+    return judged == FXTAP_BFLOAT16 ? kernels->ulp_bf16(golden, target, n) : kernels->ulp_f32(golden, target, n);
+}
+
+static uint64_t ulp_in_chunks(const fx_difference_kernels *kernels, fxtap_dtype judged, const fx_difference_pair *pair)
+{
+    uint64_t most = 0;
+    for (size_t first = 0; first < pair->n; first += CHUNK) {
+        size_t n = pair->n - first < CHUNK ? pair->n - first : CHUNK;
+        uint64_t ulp = judged == FXTAP_FLOAT64 ? ulp_in_f64(kernels, pair, first, n)
+                                               : ulp_in_f32(kernels, judged, pair, first, n);
+        most = ulp > most ? ulp : most;
+    }
+    return most;
+}
+
+uint64_t fx_difference_ulp(const fx_difference_kernels *kernels, fxtap_dtype judged, const fx_difference_pair *pair)
+{
+    fxtap_dtype dtype = pair->golden_dtype;
+    if (dtype == pair->target_dtype) {
+        if (judged == FXTAP_FLOAT16 && dtype == FXTAP_FLOAT16) {
+            return kernels->ulp_f16(pair->golden, pair->target, pair->n);
+        }
+        if (judged == FXTAP_BFLOAT16 && dtype == FXTAP_FLOAT32) {
+            return kernels->ulp_bf16(pair->golden, pair->target, pair->n);
+        }
+        if (judged == FXTAP_FLOAT32 && dtype == FXTAP_FLOAT32) {
+            return kernels->ulp_f32(pair->golden, pair->target, pair->n);
+        }
+        if (judged == FXTAP_FLOAT64 && dtype == FXTAP_FLOAT64) {
+            return kernels->ulp_f64(pair->golden, pair->target, pair->n);
+        }
+    }
+    return ulp_in_chunks(kernels, judged, pair);
+}
