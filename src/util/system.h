@@ -1,0 +1,27 @@
+/*
+ * system.h - the system calls that make and move files, through one table, so that a test can make any of them fail.
+ * Each entry has the prototype and the errno of the call it is named after. Set only while nothing is running.
+ */
+#ifndef FX_UTIL_SYSTEM_H
+#define FX_UTIL_SYSTEM_H
+
+#include <sys/stat.h>
+#include <sys/types.h>
+#include <sys/uio.h>
+
+typedef struct fx_system_calls {
+    int (*openat)(int dir_fd, const char *path, int flags, mode_t mode);
+    int (*mkdirat)(int dir_fd, const char *path, mode_t mode);
+    ssize_t (*writev)(int fd, const struct iovec *parts, int n_parts);
+    int (*linkat)(int old_dir_fd, const char *old_path, int new_dir_fd, const char *new_path, int flags);
+    /* RENAME_NOREPLACE when `no_replace`; EINVAL where the file system cannot. */
+    int (*rename)(int old_dir_fd, const char *old_path, int new_dir_fd, const char *new_path, int no_replace);
+    int (*close)(int fd);
+} fx_system_calls;
+
+extern fx_system_calls fx_system;
+
+/* Puts the real calls back. */
+void fx_system_reset(void);
+
+#endif
