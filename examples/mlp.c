@@ -1,0 +1,347 @@
+/*
+ * A C program without Python that leaves a dump: a two-layer perceptron with its own arithmetic runs for a few steps,
+ * and each operator's inputs and outputs are written as `torch.compile(model, backend="fxtap")` would write them.
+ *
+ *     example_mlp DUMP [STEPS [BATCH [--stats]]]
+ *     fxtap ls DUMP
+ *     fxtap compare DUMP OTHER_DUMP
+ *
+ * Every tensor here lives as long as the program, so no release callbacks are needed. Exit status: 0, or 2 on failure.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fxtap/dump.h"
+#include "fxtap/graph.h"
+
+enum { N_INPUTS = 64, N_HIDDEN = 128, N_CLASSES = 10, MOST_BATCH = 4096 };
+
+static void check(fxtap_status status)
+{
+    if (status != FXTAP_OK) {
+        fprintf(stderr, "example_mlp: %s\n", fxtap_error_message());
+        exit(2);
+    }
+}
+
+/* A matrix or vector of float32 with what fxtap needs to know about it. */
+typedef struct tensor {
+    float *values;
+    int32_t ndim;
+    int64_t shape[2];
+    int64_t strides[2];
+    fxtap_ticket ticket; /* in the call that runs now; 0: not submitted in it yet */
+} tensor;
+
+static tensor new_tensor(int32_t ndim, int64_t rows, int64_t columns)
+{
+    tensor made = {.ndim = ndim, .shape = {rows, columns}, .strides = {columns, 1}};
+    if (ndim == 1) {
+        made.shape[0] = columns;
+        made.strides[0] = 1;
+    }
+    made.values = malloc((size_t)(rows * columns) * sizeof(float));
+    if (made.values == NULL) {
+        fprintf(stderr, "example_mlp: out of memory\n");
+        exit(2);
+    }
+    return made;
+}
+
+static tensor transposed(const tensor *of)
+{
+    return (tensor){.values = of->values,
+                    .ndim = 2,
+                    .shape = {of->shape[1], of->shape[0]},
+                    .strides = {of->strides[1], of->strides[0]}};
+}
+
+static uint32_t random_state = 12345;
+
+static void fill(tensor *t, float scale)
+{
+    int64_t n = t->ndim == 1 ? t->shape[0] : t->shape[0] * t->shape[1];
+    for (int64_t i = 0; i < n; i++) {
+        random_state = random_state * 1664525u + 1013904223u;
+        t->values[i] = scale * ((float)(random_state >> 8) / 8388608.0f - 1.0f);
+    }
+}
+
+/* ---- the arithmetic ---- */
+
+/* out = bias + x @ w, w with any strides */
+static void addmm(tensor *out, const tensor *bias, const tensor *x, const tensor *w)
+{
+    int64_t n_columns = out->shape[1];
+    for (int64_t i = 0; i < out->shape[0]; i++) {
+        for (int64_t j = 0; j < n_columns; j++) {
+            double sum = bias->values[j];
+            for (int64_t k = 0; k < x->shape[1]; k++) {
+                sum += (double)x->values[i * x->shape[1] + k] *
+                       (double)w->values[k * w->strides[0] + j * w->strides[1]];
+            }
+            out->values[i * n_columns + j] = (float)sum;
+        }
+    }
+}
+
+static void relu(tensor *out, const tensor *x)
+{
+    for (int64_t i = 0; i < x->shape[0] * x->shape[1]; i++) {
+        out->values[i] = x->values[i] > 0.0f ? x->values[i] : 0.0f;
+    }
+}
+
+static void softmax(tensor *out, const tensor *x)
+{
+    int64_t n = x->shape[1];
+    for (int64_t i = 0; i < x->shape[0]; i++) {
+        const float *row = x->values + i * n;
+        double largest = row[0];
+        double sum = 0.0;
+        for (int64_t j = 1; j < n; j++) {
+            largest = fmax(largest, (double)row[j]);
+        }
+        for (int64_t j = 0; j < n; j++) {
+            sum += exp((double)row[j] - largest);
+        }
+        for (int64_t j = 0; j < n; j++) {
+            out->values[i * n + j] = (float)(exp((double)row[j] - largest) / sum);
+        }
+    }
+}
+
+/* ---- the graph, as fxtap records it ---- */
+
+typedef struct node {
+    fxtap_node number;
+    fxtap_value result; /* to be named as another node's argument */
+} node;
+
+static fxtap_value meta_of(fxtap_graph *graph, const tensor *t)
+{
+    fxtap_value shape[2], strides[2], meta;
+    for (int32_t i = 0; i < t->ndim; i++) {
+        check(fxtap_graph_add_int(graph, t->shape[i], &shape[i]));
+        check(fxtap_graph_add_int(graph, t->strides[i], &strides[i]));
+    }
+    fxtap_tensor_meta description = {.struct_size = sizeof description,
+                                     .dtype = FXTAP_FLOAT32,
+                                     .device = "cpu",
+                                     .shape = shape,
+                                     .strides = strides,
+                                     .n_dims = (size_t)t->ndim};
+    check(fxtap_graph_add_tensor(graph, &description, &meta));
+    return meta;
+}
+
+/* Where a node comes from, in the form of a Python stack trace: the reports lead back to this line. */
+#define TEXT_OF(x) #x
+#define LINE_TEXT(line) TEXT_OF(line)
+#define add_node(...) \
+    add_node_from("  File \"" __FILE__ "\", line " LINE_TEXT(__LINE__) ", in make_graph\n", __VA_ARGS__)
+
+static node add_node_from(const char *stack_trace, fxtap_graph *graph, fxtap_node_op op, const char *name,
+                          const char *target, const fxtap_value *args, size_t n_args, const tensor *yields)
+{
+    fxtap_node_desc description = {.struct_size = sizeof description,
+                                   .op = op,
+                                   .name = name,
+                                   .target = target,
+                                   .args = args,
+                                   .n_args = n_args,
+                                   .stack_trace = stack_trace,
+                                   .flags = op == FXTAP_OP_CALL_FUNCTION ? FXTAP_NODE_TARGET_ATEN : 0};
+    node made;
+    description.meta = yields != NULL ? meta_of(graph, yields) : 0;
+    check(fxtap_graph_add_node(graph, &description, &made.number));
+    check(fxtap_graph_add_node_ref(graph, made.number, &made.result));
+    return made;
+}
+
+typedef struct mlp {
+    tensor x, w1, b1, w2, b2;
+    tensor t, hidden, active, t_1, logits, scores;
+    node n_t, n_addmm, n_relu, n_t_1, n_addmm_1, n_softmax;
+    fxtap_capture *capture;
+} mlp;
+
+static void make_model(mlp *m, int64_t batch)
+{
+    m->x = new_tensor(2, batch, N_INPUTS);
+    m->w1 = new_tensor(2, N_HIDDEN, N_INPUTS);
+    m->b1 = new_tensor(1, 1, N_HIDDEN);
+    m->w2 = new_tensor(2, N_CLASSES, N_HIDDEN);
+    m->b2 = new_tensor(1, 1, N_CLASSES);
+    m->hidden = new_tensor(2, batch, N_HIDDEN);
+    m->active = new_tensor(2, batch, N_HIDDEN);
+    m->logits = new_tensor(2, batch, N_CLASSES);
+    m->scores = new_tensor(2, batch, N_CLASSES);
+    m->t = transposed(&m->w1);
+    m->t_1 = transposed(&m->w2);
+    fill(&m->w1, 0.125f);
+    fill(&m->b1, 0.125f);
+    fill(&m->w2, 0.0884f);
+    fill(&m->b2, 0.0884f);
+}
+
+static fxtap_graph *make_graph(mlp *m)
+{
+    fxtap_graph *graph;
+    fxtap_value one, no;
+    check(fxtap_graph_create(FXTAP_GRAPH_INFERENCE, &graph));
+    check(fxtap_graph_add_int(graph, 1, &one));
+    check(fxtap_graph_add_bool(graph, false, &no));
+    node x = add_node(graph, FXTAP_OP_PLACEHOLDER, "x", "x", NULL, 0, &m->x);
+    node w1 = add_node(graph, FXTAP_OP_PLACEHOLDER, "w1", "w1", NULL, 0, &m->w1);
+    node b1 = add_node(graph, FXTAP_OP_PLACEHOLDER, "b1", "b1", NULL, 0, &m->b1);
+    node w2 = add_node(graph, FXTAP_OP_PLACEHOLDER, "w2", "w2", NULL, 0, &m->w2);
+    node b2 = add_node(graph, FXTAP_OP_PLACEHOLDER, "b2", "b2", NULL, 0, &m->b2);
+    const fxtap_node_op call = FXTAP_OP_CALL_FUNCTION;
+    m->n_t = add_node(graph, call, "t", "aten.t.default", &w1.result, 1, &m->t);
+    fxtap_value first[] = {b1.result, x.result, m->n_t.result};
+    m->n_addmm = add_node(graph, call, "addmm", "aten.addmm.default", first, 3, &m->hidden);
+    m->n_relu = add_node(graph, call, "relu", "aten.relu.default", &m->n_addmm.result, 1, &m->active);
+    m->n_t_1 = add_node(graph, call, "t_1", "aten.t.default", &w2.result, 1, &m->t_1);
+    fxtap_value second[] = {b2.result, m->n_relu.result, m->n_t_1.result};
+    m->n_addmm_1 = add_node(graph, call, "addmm_1", "aten.addmm.default", second, 3, &m->logits);
+    fxtap_value third[] = {m->n_addmm_1.result, one, no};
+    m->n_softmax = add_node(graph, call, "_softmax", "aten._softmax.default", third, 3, &m->scores);
+    add_node(graph, FXTAP_OP_OUTPUT, "output", "output", &m->n_softmax.result, 1, NULL);
+    return graph;
+}
+
+/* ---- dumping ---- */
+
+/* One tensor under one name: its bytes the first time in a call, afterwards only one more name for them. */
+static void save(fxtap_call *call, const mlp *m, node at, fxtap_io io, const char *position, uint64_t stamp, tensor *t)
+{
+    fxtap_slot slot;
+    fxtap_view view = {
+        .data = t->values, .dtype = FXTAP_FLOAT32, .ndim = t->ndim, .shape = t->shape, .strides = t->strides};
+    check(fxtap_capture_slot(m->capture, at.number, io, position, NULL, &slot));
+    if (t->ticket != 0) {
+        check(fxtap_call_alias(call, slot, stamp, t->ticket, NULL));
+        return;
+    }
+    uint64_t n_bytes;
+    check(fxtap_view_saved_bytes(&view, &n_bytes));
+    check(fxtap_call_reserve(call, n_bytes, true));
+    fxtap_submission submission = {.struct_size = sizeof submission, .slot = slot, .stamp_us = stamp, .view = view};
+    check(fxtap_call_submit(call, &submission, &t->ticket));
+}
+
+/* A number among the arguments. */
+static void save_int(fxtap_call *call, const mlp *m, node at, const char *position, uint64_t stamp, int64_t number)
+{
+    fxtap_slot slot;
+    fxtap_view view = {.data = &number, .dtype = FXTAP_INT64};
+    check(fxtap_capture_slot(m->capture, at.number, FXTAP_INPUT, position, NULL, &slot));
+    check(fxtap_call_submit_small(call, slot, stamp, &view, NULL, 0));
+}
+
+/* What is about to be overwritten must not be waiting to be saved. */
+static void settle(fxtap_call *call, const tensor *t)
+{
+    const float *end = t->values + t->shape[0] * (t->ndim == 1 ? 1 : t->shape[1]);
+    fxtap_call_settle(call, t->values, end);
+}
+
+static void run_transpose(fxtap_call *call, const mlp *m, node at, tensor *in, tensor *out)
+{
+    uint64_t stamp = fxtap_call_stamp(call);
+    save(call, m, at, FXTAP_INPUT, "0", stamp, in);
+    save(call, m, at, FXTAP_OUTPUT, "0", stamp, out);
+}
+
+static void run_addmm(fxtap_call *call, const mlp *m, node at, tensor *bias, tensor *x, tensor *w, tensor *out)
+{
+    uint64_t stamp = fxtap_call_stamp(call);
+    save(call, m, at, FXTAP_INPUT, "0", stamp, bias);
+    save(call, m, at, FXTAP_INPUT, "1", stamp, x);
+    save(call, m, at, FXTAP_INPUT, "2", stamp, w);
+    settle(call, out);
+    addmm(out, bias, x, w);
+    save(call, m, at, FXTAP_OUTPUT, "0", stamp, out);
+}
+
+static void run_relu(fxtap_call *call, const mlp *m, node at, tensor *x, tensor *out)
+{
+    uint64_t stamp = fxtap_call_stamp(call);
+    save(call, m, at, FXTAP_INPUT, "0", stamp, x);
+    relu(out, x);
+    save(call, m, at, FXTAP_OUTPUT, "0", stamp, out);
+}
+
+static void run_softmax(fxtap_call *call, const mlp *m, node at, tensor *x, tensor *out)
+{
+    uint64_t stamp = fxtap_call_stamp(call);
+    save(call, m, at, FXTAP_INPUT, "0", stamp, x);
+    save_int(call, m, at, "1", stamp, 1);
+    softmax(out, x);
+    save(call, m, at, FXTAP_OUTPUT, "0", stamp, out);
+}
+
+static void run_step(mlp *m)
+{
+    fxtap_call *call;
+    uint64_t step;
+    tensor *all[] = {&m->x,      &m->w1,     &m->b1,  &m->w2,     &m->b2,    &m->t,
+                     &m->hidden, &m->active, &m->t_1, &m->logits, &m->scores};
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+        all[i]->ticket = 0;
+    }
+    fill(&m->x, 1.0f);
+    check(fxtap_call_begin(m->capture, &call));
+    run_transpose(call, m, m->n_t, &m->w1, &m->t);
+    run_addmm(call, m, m->n_addmm, &m->b1, &m->x, &m->t, &m->hidden);
+    run_relu(call, m, m->n_relu, &m->hidden, &m->active);
+    run_transpose(call, m, m->n_t_1, &m->w2, &m->t_1);
+    run_addmm(call, m, m->n_addmm_1, &m->b2, &m->active, &m->t_1, &m->logits);
+    run_softmax(call, m, m->n_softmax, &m->logits, &m->scores);
+    check(fxtap_call_end(call, &step));
+}
+
+static void free_model(mlp *m)
+{
+    tensor *owners[] = {&m->x, &m->w1, &m->b1, &m->w2, &m->b2, &m->hidden, &m->active, &m->logits, &m->scores};
+    for (size_t i = 0; i < sizeof owners / sizeof owners[0]; i++) {
+        free(owners[i]->values);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    if (argc < 2 || argv[1][0] == '-') {
+        fprintf(stderr, "usage: example_mlp DUMP [STEPS [BATCH [--stats]]]\n");
+        return 2;
+    }
+    int n_steps = argc > 2 ? atoi(argv[2]) : 3;
+    int batch = argc > 3 ? atoi(argv[3]) : 4;
+    if (n_steps < 1 || batch < 1 || batch > MOST_BATCH) {
+        fprintf(stderr, "example_mlp: at least one step, a batch of 1 to %d\n", MOST_BATCH);
+        return 2;
+    }
+    bool stats_only = argc > 4 && strcmp(argv[4], "--stats") == 0;
+    fxtap_dump_options options = {.struct_size = sizeof options,
+                                  .path = argv[1],
+                                  .world_size = 1,
+                                  .type = stats_only ? FXTAP_DUMP_STATS : FXTAP_DUMP_NPY,
+                                  .command = "example_mlp"};
+    fxtap_dump *dump;
+    mlp model;
+    make_model(&model, batch);
+    check(fxtap_dump_open(&options, &dump));
+    fxtap_graph *graph = make_graph(&model);
+    check(fxtap_dump_add_graph(dump, graph, 1, NULL, &model.capture));
+    fxtap_graph_free(graph);
+    for (int i = 0; i < n_steps; i++) {
+        run_step(&model);
+    }
+    printf("Wrote %d steps to %s\n", n_steps, fxtap_dump_rank_path(dump));
+    fxtap_dump_close(dump);
+    free_model(&model);
+    return 0;
+}

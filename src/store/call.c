@@ -1,0 +1,501 @@
+/* One call of a graph: what is submitted, from first to last. Its end is in call_end.c. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "store/writer.h"
+#include "tensor/view.h"
+#include "util/memory.h"
+#include "util/utf8.h"
+
+void fx_call_set_error(fxtap_call *call, fxtap_status status)
+{
+    fx_queue *queue = &call->dump->queue;
+    pthread_mutex_lock(&queue->lock);
+    if (!atomic_load(&call->has_failed)) {
+        fx_error_save(status, &call->error);
+        atomic_store(&call->has_failed, true);
+    }
+    pthread_mutex_unlock(&queue->lock);
+}
+
+bool fx_call_is_stale(const fxtap_call *call)
+{
+    return call->generation != fx_fork_count();
+}
+
+/* Nothing more is written for it. */
+static bool is_dead(const fxtap_call *call)
+{
+    return atomic_load_explicit(&call->has_failed, memory_order_relaxed) || fx_call_is_stale(call);
+}
+
+fxtap_status fxtap_call_begin(fxtap_capture *capture, fxtap_call **out)
+{
+    fxtap_dump *dump = capture->dump;
+    if (dump->generation != fx_fork_count()) {
+        fxtap_dump_after_fork(dump);
+    }
+    fxtap_call *call = fx_calloc(1, sizeof *call);
+    if (call == NULL) {
+        return FXTAP_E_NOMEM;
+    }
+    call->runs = fx_calloc(capture->n_nodes, sizeof *call->runs);
+    if (call->runs == NULL) {
+        fx_free(call);
+        return FXTAP_E_NOMEM;
+    }
+    call->capture = capture;
+    call->dump = dump;
+    call->generation = dump->generation;
+    call->number = atomic_fetch_add(&dump->next_call, 1);
+    call->started_us = fx_dump_now_us(dump);
+    call->dir_fd = -1;
+    fx_arena_init(&call->arena);
+    *out = call;
+    return FXTAP_OK;
+}
+
+uint64_t fxtap_call_stamp(fxtap_call *call)
+{
+    return fx_dump_now_us(call->dump);
+}
+
+/* ---- the queue's bound and what is due ---- */
+
+void fxtap_call_release_done(fxtap_call *call)
+{
+    fx_job *job = fx_queue_take_done(&call->dump->queue, call);
+    while (job != NULL) {
+        fx_job *next = job->next;
+        fxtap_release release = job->release;
+        job->release = NULL;
+        release(job->context);
+        job = next;
+    }
+}
+
+fxtap_status fxtap_call_reserve(fxtap_call *call, uint64_t bytes, bool wait)
+{
+    fxtap_call_release_done(call);
+    if (is_dead(call)) {
+        return FXTAP_OK;
+    }
+    if (!fx_queue_reserve(&call->dump->queue, bytes, wait)) {
+        return fx_error(FXTAP_E_AGAIN, "the queue has no room for %" PRIu64 " bytes now", bytes);
+    }
+    call->reserved_bytes += bytes;
+    return FXTAP_OK;
+}
+
+void fx_call_unreserve(fxtap_call *call)
+{
+    if (call->reserved_bytes > 0) {
+        fx_queue_unreserve(&call->dump->queue, call->reserved_bytes);
+        call->reserved_bytes = 0;
+    }
+}
+
+bool fxtap_call_is_pending(fxtap_call *call, const void *first, const void *end)
+{
+    return !fx_call_is_stale(call) && fx_queue_overlaps(&call->dump->queue, first, end);
+}
+
+void fxtap_call_settle(fxtap_call *call, const void *first, const void *end)
+{
+    if (!fx_call_is_stale(call)) {
+        fx_queue_settle(&call->dump->queue, first, end);
+    }
+}
+
+/* ---- entries ---- */
+
+/* The first thing submitted makes the folders, and opens the index. */
+static void ensure_begun(fxtap_call *call)
+{
+    fxtap_dump *dump = call->dump;
+    if (call->has_begun) {
+        return;
+    }
+    call->has_begun = true;
+    fxtap_status status = fx_tree_enter(dump, &call->rank);
+    if (status == FXTAP_OK && atomic_load(&dump->indexed_rank) != call->rank->number) {
+        pthread_mutex_lock(&dump->index.lock);
+        status = fx_index_open(dump, call->rank);
+        pthread_mutex_unlock(&dump->index.lock);
+    }
+    if (status == FXTAP_OK && dump->type == FXTAP_DUMP_NPY) {
+        status = fx_tree_begin(call);
+    }
+    if (status != FXTAP_OK) {
+        fx_call_set_error(call, status);
+    }
+}
+
+static bool grow_last(fxtap_call *call, fxtap_slot slot)
+{
+    void *grown = call->last_us;
+    size_t capacity = call->n_last;
+    if (!fx_grow(&grown, &capacity, (size_t)slot + 1, sizeof *call->last_us)) {
+        return false;
+    }
+    call->last_us = grown;
+    memset(call->last_us + call->n_last, 0, (capacity - call->n_last) * sizeof *call->last_us);
+    call->n_last = capacity;
+    return true;
+}
+
+/*
+ * The stamp of an entry: the one given, unless this place has had it (a node that ran twice within one tick of the
+ * clock): then the node's run has the next free one, for this and all that follows of the run.
+ */
+static uint64_t unique_stamp(fxtap_call *call, const fx_slot *slot, fxtap_slot number, uint64_t given_us)
+{
+    fx_run_state *run = &call->runs[slot->node];
+    uint64_t stamp = run->given_us == given_us && run->used_us != 0 ? run->used_us : given_us;
+    uint64_t last = call->last_us[number];
+    if (last != 0 && stamp <= last) {
+        stamp = last + 1;
+    }
+    run->given_us = given_us;
+    run->used_us = stamp;
+    call->last_us[number] = stamp;
+    return stamp;
+}
+
+/* NULL: no memory, or no such slot (*status tells). */
+static fx_entry *add_entry(fxtap_call *call, fxtap_slot number, uint64_t stamp_us, fxtap_status *status)
+{
+    const fx_slot *slot = fx_capture_slot_at(call->capture, number);
+    if (slot == NULL) {
+        *status = fx_error(FXTAP_E_INVALID, "graph %u has no slot %u", call->capture->graph_id, number);
+        return NULL;
+    }
+    void *grown = call->entries;
+    bool has_room = fx_grow(&grown, &call->entry_capacity, call->n_entries + 1, sizeof *call->entries);
+    call->entries = grown;
+    if (!has_room || (number >= call->n_last && !grow_last(call, number))) {
+        *status = FXTAP_E_NOMEM;
+        return NULL;
+    }
+    fx_entry *entry = &call->entries[call->n_entries++];
+    *entry = (fx_entry){.slot_number = number, .slot = slot};
+    entry->stamp_us = unique_stamp(call, slot, number, stamp_us);
+    return entry;
+}
+
+/* ---- values and jobs ---- */
+
+static const char *keep_text(fxtap_call *call, const char *text)
+{
+    if (call->last_text != NULL && strcmp(call->last_text, text) == 0) {
+        return call->last_text;
+    }
+    const char *copy = fx_arena_strdup(&call->arena, text);
+    call->last_text = copy != NULL ? copy : call->last_text;
+    return copy;
+}
+
+static bool copy_numbers(fxtap_call *call, const int64_t *numbers, int32_t n, const int64_t **out)
+{
+    *out = NULL;
+    if (numbers != NULL && n > 0) {
+        *out = fx_arena_memdup(&call->arena, numbers, (size_t)n * sizeof *numbers);
+        return *out != NULL;
+    }
+    return true;
+}
+
+/* A value of the call with its number; NULL: no memory. */
+static fx_value *add_value(fxtap_call *call, const fxtap_view *view, const char *layout, const char *device,
+                           fxtap_ticket *ticket_out)
+{
+    fx_value *value = fx_arena_calloc(&call->arena, 1, sizeof *value);
+    void *grown = call->values;
+    bool has_room = fx_grow(&grown, &call->value_capacity, call->n_values + 1, sizeof(fx_value *));
+    call->values = grown;
+    if (value == NULL || !has_room) {
+        return NULL;
+    }
+    value->view = *view;
+    value->original_dtype = view->dtype;
+    value->layout = layout != NULL ? keep_text(call, layout) : "torch.strided";
+    value->device = device != NULL && strcmp(device, "cpu") != 0 ? keep_text(call, device) : "cpu";
+    if (value->layout == NULL || value->device == NULL ||
+        !copy_numbers(call, view->shape, view->ndim, &value->view.shape) ||
+        !copy_numbers(call, view->strides, view->ndim, &value->view.strides)) {
+        return NULL;
+    }
+    value->order = fxtap_view_order(&value->view);
+    call->values[call->n_values++] = value;
+    *ticket_out = call->n_values;
+    return value;
+}
+
+static void run_job(fxtap_call *call, fx_job *job)
+{
+    fx_queue *queue = &call->dump->queue;
+    if (call->dump->sync) {
+        fx_queue_run_now(queue, job);
+        fx_queue_drain(queue, call);
+    } else {
+        fx_queue_add(queue, job);
+    }
+}
+
+/* Gives the entry its job; false: no memory. */
+static bool add_job(fxtap_call *call, fx_entry *entry, fx_value *value, bool is_first, const fxtap_submission *from)
+{
+    fx_job *job = fx_arena_calloc(&call->arena, 1, sizeof *job);
+    if (job == NULL) {
+        return false;
+    }
+    job->call = call;
+    job->value = value;
+    job->slot = entry->slot;
+    job->stamp_us = entry->stamp_us;
+    job->is_first = is_first;
+    entry->job = job;
+    if (from != NULL) {
+        fxtap_view_extent(&value->view, &job->first, &job->end);
+        job->reserved_bytes = call->reserved_bytes;
+        call->reserved_bytes = 0;
+        job->release = from->release;
+        job->context = from->context;
+    }
+    run_job(call, job);
+    return true;
+}
+
+/* An entry that came to nothing is taken back; a lack of memory is the call's failure, told at its end. */
+static fxtap_status give_up(fxtap_call *call, size_t n_entries, fxtap_status status)
+{
+    call->n_entries = n_entries;
+    if (status == FXTAP_E_NOMEM) {
+        fx_call_set_error(call, status);
+        return FXTAP_OK;
+    }
+    return status;
+}
+
+/* ---- submitting ---- */
+
+static fxtap_status check_view(const fxtap_view *view, uint64_t *bytes_out)
+{
+    fxtap_status status = fxtap_view_check(view);
+    if (status != FXTAP_OK) {
+        return status;
+    }
+    if (fxtap_dtype_descr(fxtap_dtype_saved(view->dtype)) == NULL) {
+        return fx_error(FXTAP_E_INVALID, "a tensor of %s has no saved form", fxtap_dtype_name(view->dtype));
+    }
+    return fxtap_view_saved_bytes(view, bytes_out);
+}
+
+static fxtap_status submit(fxtap_call *call, const fxtap_submission *from, uint64_t saved_bytes, fxtap_ticket *out)
+{
+    size_t n_entries = call->n_entries;
+    fxtap_status status = FXTAP_E_NOMEM;
+    fx_entry *entry = add_entry(call, from->slot, from->stamp_us, &status);
+    fx_value *value =
+        entry != NULL ? add_value(call, &from->view, from->original_layout, from->device, out) : NULL;
+    if (value == NULL) {
+        return give_up(call, n_entries, status);
+    }
+    value->saved_bytes = saved_bytes;
+    if (from->original_dtype != FXTAP_DTYPE_NONE) {
+        value->original_dtype = from->original_dtype;
+    }
+    bool is_kept = copy_numbers(call, from->original_strides, from->view.ndim, &value->original_strides);
+    if (!is_kept || !add_job(call, entry, value, true, from)) {
+        return give_up(call, n_entries, FXTAP_E_NOMEM);
+    }
+    return FXTAP_OK;
+}
+
+fxtap_status fxtap_call_submit(fxtap_call *call, const fxtap_submission *submission, fxtap_ticket *out)
+{
+    fxtap_call_release_done(call);
+    uint64_t saved_bytes = 0;
+    fxtap_ticket ticket = 0;
+    fxtap_status status = check_view(&submission->view, &saved_bytes);
+    size_t n_entries = call->n_entries;
+    if (status == FXTAP_OK && !is_dead(call)) {
+        ensure_begun(call);
+        if (!is_dead(call)) {
+            status = submit(call, submission, saved_bytes, &ticket);
+        }
+    }
+    if (call->n_entries == n_entries) { /* no job has it */
+        fx_call_unreserve(call);
+        if (submission->release != NULL) {
+            submission->release(submission->context);
+        }
+        ticket = 0;
+    }
+    if (status == FXTAP_OK && out != NULL) {
+        *out = ticket;
+    }
+    return status;
+}
+
+static bool is_same_form(const fx_value *value, const fxtap_view *view)
+{
+    return view->ndim == value->view.ndim && fxtap_view_order(view) == value->order &&
+           (view->ndim == 0 ||
+            memcmp(view->shape, value->view.shape, (size_t)view->ndim * sizeof view->shape[0]) == 0);
+}
+
+static fxtap_status check_alias_view(const fx_value *value, const fxtap_view *view)
+{
+    uint64_t saved_bytes = 0;
+    fxtap_status status = check_view(view, &saved_bytes);
+    if (status != FXTAP_OK) {
+        return status;
+    }
+    bool is_dense = saved_bytes == 0 || fxtap_view_order(view) != FXTAP_ORDER_STRIDED;
+    if (view->dtype != value->view.dtype || saved_bytes != value->saved_bytes || !is_dense) {
+        return fx_error(FXTAP_E_INVALID, "an alias must be of the same dtype, over the same dense bytes");
+    }
+    return FXTAP_OK;
+}
+
+/* The value itself, or a new one of another shape with its data. */
+static fx_value *alias_value(fxtap_call *call, fx_value *value, const fxtap_view *view)
+{
+    if (view == NULL || is_same_form(value, view)) {
+        atomic_store_explicit(&value->has_aliases, true, memory_order_relaxed);
+        return value;
+    }
+    fxtap_ticket unused;
+    fx_value *other = add_value(call, view, value->layout, value->device, &unused);
+    if (other != NULL) {
+        other->source = value;
+        other->saved_bytes = value->saved_bytes;
+        other->original_dtype = value->original_dtype;
+    }
+    return other;
+}
+
+fxtap_status fxtap_call_alias(fxtap_call *call, fxtap_slot slot, uint64_t stamp_us, fxtap_ticket ticket,
+                              const fxtap_view *view)
+{
+    fxtap_call_release_done(call);
+    if (is_dead(call)) {
+        return FXTAP_OK;
+    }
+    if (ticket == 0 || ticket > call->n_values) {
+        return fx_error(FXTAP_E_INVALID, "no value %" PRIu64 " was submitted in this call", ticket);
+    }
+    fx_value *value = call->values[ticket - 1];
+    fxtap_view seen;
+    if (view != NULL) {
+        seen = *view;
+        seen.data = &seen; /* not read */
+        fxtap_status status = check_alias_view(value, &seen);
+        if (status != FXTAP_OK) {
+            return status;
+        }
+    }
+    size_t n_entries = call->n_entries;
+    fxtap_status status = FXTAP_E_NOMEM;
+    fx_entry *entry = add_entry(call, slot, stamp_us, &status);
+    fx_value *aliased = entry != NULL ? alias_value(call, value, view != NULL ? &seen : NULL) : NULL;
+    if (aliased == NULL || !add_job(call, entry, aliased, aliased != value, NULL)) {
+        return give_up(call, n_entries, status);
+    }
+    return FXTAP_OK;
+}
+
+/* ---- numbers and text ---- */
+
+static fx_value *small_value(fxtap_call *call, const fxtap_view *view, uint64_t saved_bytes)
+{
+    int64_t shape[FXTAP_MAX_DIMS];
+    int64_t strides[FXTAP_MAX_DIMS];
+    fxtap_view kept = {.dtype = fxtap_dtype_saved(view->dtype), .ndim = view->ndim, .shape = shape};
+    if (view->ndim > 0) {
+        fx_view_saved_shape(view, shape);
+    }
+    if (fxtap_view_order(view) == FXTAP_ORDER_FORTRAN) {
+        fx_contiguous_strides(view->ndim, shape, true, strides);
+        kept.strides = strides;
+    }
+    void *data = fx_arena_alloc(&call->arena, (size_t)saved_bytes);
+    if (data == NULL || fxtap_view_gather(view, 0, fx_view_saved_count(view), data) != FXTAP_OK) {
+        return NULL;
+    }
+    kept.data = data;
+    fxtap_ticket unused;
+    fx_value *value = add_value(call, &kept, NULL, NULL, &unused);
+    if (value != NULL) {
+        value->original_dtype = view->dtype;
+        value->saved_bytes = saved_bytes;
+    }
+    return value;
+}
+
+/* NumPy's empty text is one NUL: <U0 has no items to load. */
+static fx_value *text_value(fxtap_call *call, const char *text, size_t length)
+{
+    uint32_t *points = fx_arena_calloc(&call->arena, length + 1, sizeof *points);
+    if (points == NULL) {
+        return NULL;
+    }
+    size_t n_points = fx_utf8_to_ucs4(text, length, points);
+    fxtap_view view = {.data = points, .dtype = FXTAP_STRING};
+    fxtap_ticket unused;
+    fx_value *value = add_value(call, &view, NULL, NULL, &unused);
+    if (value != NULL) {
+        value->saved_bytes = 4 * (uint64_t)(n_points > 0 ? n_points : 1);
+    }
+    return value;
+}
+
+fxtap_status fxtap_call_submit_small(fxtap_call *call, fxtap_slot slot, uint64_t stamp_us, const fxtap_view *view,
+                                     const char *text, size_t text_length)
+{
+    fxtap_call_release_done(call);
+    uint64_t saved_bytes = 0;
+    fxtap_status status = FXTAP_OK;
+    if (text == NULL) {
+        status = view != NULL ? check_view(view, &saved_bytes) : fx_error(FXTAP_E_INVALID, "neither view nor text");
+    }
+    if (status != FXTAP_OK || is_dead(call)) {
+        return status;
+    }
+    ensure_begun(call);
+    if (is_dead(call)) {
+        return FXTAP_OK;
+    }
+    size_t n_entries = call->n_entries;
+    status = FXTAP_E_NOMEM;
+    fx_entry *entry = add_entry(call, slot, stamp_us, &status);
+    fx_value *value = NULL;
+    if (entry != NULL) {
+        value = text != NULL ? text_value(call, text, text_length) : small_value(call, view, saved_bytes);
+    }
+    if (value == NULL || !add_job(call, entry, value, true, NULL)) {
+        return give_up(call, n_entries, status);
+    }
+    return FXTAP_OK;
+}
+
+fxtap_status fxtap_call_skip(fxtap_call *call, fxtap_slot slot, uint64_t stamp_us, const char *what)
+{
+    if (is_dead(call)) {
+        return FXTAP_OK;
+    }
+    ensure_begun(call);
+    if (is_dead(call)) {
+        return FXTAP_OK;
+    }
+    size_t n_entries = call->n_entries;
+    fxtap_status status = FXTAP_E_NOMEM;
+    fx_entry *entry = add_entry(call, slot, stamp_us, &status);
+    if (entry == NULL) {
+        return give_up(call, n_entries, status);
+    }
+    entry->skipped = fx_arena_strdup(&call->arena, what);
+    return entry->skipped != NULL ? FXTAP_OK : give_up(call, n_entries, FXTAP_E_NOMEM);
+}

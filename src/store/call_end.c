@@ -1,0 +1,226 @@
+/* The end of a call: its files waited for, its rows committed, its folder moved into place. */
+#include <string.h>
+
+#include "store/writer.h"
+#include "util/memory.h"
+
+static void free_call(fxtap_call *call)
+{
+    fx_tree_end(call);
+    fx_arena_clear(&call->arena);
+    fx_free(call->entries);
+    fx_free(call->values);
+    fx_free(call->runs);
+    fx_free(call->last_us);
+    fx_free(call);
+}
+
+/* A call that a fork cut in two: this half only lets go of what it holds. */
+static fxtap_status discard(fxtap_call *call)
+{
+    for (size_t i = 0; i < call->n_entries; i++) {
+        fx_job *job = call->entries[i].job;
+        if (job != NULL && job->release != NULL) {
+            job->release(job->context);
+        }
+    }
+    free_call(call);
+    return fx_error(FXTAP_E_CANCELLED, "the call was begun by the parent process, which ends it");
+}
+
+/* ---- rows, in the order of execution, while files are still being written ---- */
+
+static fxtap_status begin_rows(fxtap_call *call, int64_t *step_id_out)
+{
+    fxtap_dump *dump = call->dump;
+    fxtap_status status = fx_index_open(dump, call->rank);
+    if (status == FXTAP_OK) {
+        status = fx_index_begin(&dump->index);
+    }
+    if (status == FXTAP_OK) {
+        status = fx_rows_begin_step(call, step_id_out);
+    }
+    return status;
+}
+
+static fxtap_status insert_rows(fxtap_call *call, int64_t step_id)
+{
+    fxtap_status status = FXTAP_OK;
+    for (size_t i = 0; status == FXTAP_OK && i < call->n_entries; i++) {
+        const fx_entry *entry = &call->entries[i];
+        if (entry->job != NULL) {
+            fx_queue_wait_value(&call->dump->queue, entry->job->value);
+        }
+        if (atomic_load_explicit(&call->has_failed, memory_order_acquire)) {
+            break;
+        }
+        status = fx_rows_entry(call, step_id, entry);
+    }
+    return status;
+}
+
+/* What was written of a failed call. The index does what it can: the failure that is told is the call's own. */
+static void insert_failed_rows(fxtap_call *call, const char *reason)
+{
+    fx_index *index = &call->dump->index;
+    int64_t step_id = 0;
+    fxtap_status status = begin_rows(call, &step_id);
+    for (size_t i = 0; status == FXTAP_OK && i < call->n_entries; i++) {
+        const fx_entry *entry = &call->entries[i];
+        if (entry->job == NULL || entry->job->is_written) {
+            status = fx_rows_entry(call, step_id, entry);
+        }
+    }
+    if (status == FXTAP_OK) {
+        const char *folder = call->folder != NULL ? call->folder->path : "";
+        status = fx_rows_step(call, step_id, call->capture->next_step, folder, reason);
+    }
+    if (status == FXTAP_OK) {
+        status = fx_index_commit(index);
+    }
+    if (status == FXTAP_OK) {
+        fx_index_checkpoint(index);
+    } else {
+        fx_index_rollback(index);
+    }
+}
+
+static fxtap_status keep_failed(fxtap_call *call, const char *reason)
+{
+    fxtap_status status = FXTAP_OK;
+    if (call->dir_fd >= 0) {
+        status = fx_tree_fail(call, call->capture->next_step);
+        if (status != FXTAP_OK) {
+            fx_call_set_error(call, status);
+        }
+    }
+    if (call->rank != NULL) {
+        insert_failed_rows(call, reason != NULL ? reason : call->error.message);
+    }
+    return atomic_load(&call->has_failed) ? fx_error_restore(&call->error) : FXTAP_OK;
+}
+
+/* ---- a step ---- */
+
+static fxtap_status keep_stamps(const fxtap_call *call, uint64_t **out)
+{
+    uint64_t *stamps = fx_alloc(call->n_entries * sizeof *stamps);
+    if (stamps == NULL) {
+        return FXTAP_E_NOMEM;
+    }
+    for (size_t i = 0; i < call->n_entries; i++) {
+        stamps[i] = call->entries[i].stamp_us;
+    }
+    *out = stamps;
+    return FXTAP_OK;
+}
+
+/*
+ * The rows are committed first and the folder moved then, so that no moment shows a step without its rows: the rows
+ * name the partial folder, and while that is there the step is not whole.
+ */
+static fxtap_status publish(fxtap_call *call, int64_t step_id)
+{
+    uint64_t *given_us = NULL;
+    bool is_bumped = false;
+    fxtap_status status = FXTAP_OK;
+    if (call->dir_fd >= 0) {
+        status = keep_stamps(call, &given_us);
+        if (status == FXTAP_OK) {
+            status = fx_tree_publish(call, call->capture->next_step, &is_bumped);
+        }
+    }
+    if (is_bumped) { /* also when it failed half-way: the rows are to say what is there */
+        fx_error_copy *error = status != FXTAP_OK ? fx_alloc(sizeof *error) : NULL;
+        if (error != NULL) {
+            fx_error_save(status, error);
+        }
+        fxtap_status restamped = fx_rows_restamp(call, step_id, given_us);
+        status = status == FXTAP_OK ? restamped : error != NULL ? fx_error_restore(error) : status;
+        fx_free(error);
+    }
+    fx_free(given_us);
+    return status;
+}
+
+static fxtap_status commit_step(fxtap_call *call, int64_t step_id)
+{
+    fxtap_dump *dump = call->dump;
+    char folder[sizeof call->partial] = "";
+    if (call->dir_fd >= 0) {
+        fx_tree_step_path(call, call->capture->next_step, folder, sizeof folder);
+    }
+    fxtap_status status = fx_rows_step(call, step_id, call->capture->next_step, folder, NULL);
+    return status == FXTAP_OK ? fx_index_commit(&dump->index) : status;
+}
+
+/* index.lock is held. */
+static fxtap_status end_locked(fxtap_call *call, const char *reason)
+{
+    fxtap_dump *dump = call->dump;
+    int64_t step_id = 0;
+    if (reason == NULL && !atomic_load(&call->has_failed)) {
+        fxtap_status status = begin_rows(call, &step_id);
+        if (status == FXTAP_OK) {
+            status = insert_rows(call, step_id);
+        }
+        if (status != FXTAP_OK) {
+            fx_call_set_error(call, status);
+        }
+    }
+    fx_queue_drain(&dump->queue, call);
+    if (reason == NULL && !atomic_load(&call->has_failed)) {
+        fxtap_status status = commit_step(call, step_id);
+        if (status == FXTAP_OK) {
+            status = publish(call, step_id);
+            if (status != FXTAP_OK) {
+                return status;
+            }
+            call->capture->next_step++;
+            fx_index_checkpoint(&dump->index);
+            return FXTAP_OK;
+        }
+        fx_call_set_error(call, status);
+    }
+    fx_index_rollback(&dump->index);
+    return keep_failed(call, reason);
+}
+
+static fxtap_status end(fxtap_call *call, const char *reason, uint64_t *step_out)
+{
+    if (fx_call_is_stale(call)) {
+        return discard(call);
+    }
+    fxtap_dump *dump = call->dump;
+    fx_call_unreserve(call);
+    if (pthread_mutex_trylock(&dump->index.lock) != 0) {
+        fx_queue_drain(&dump->queue, call); /* another call is ending: no need to idle */
+        pthread_mutex_lock(&dump->index.lock);
+    }
+    fxtap_status status = FXTAP_OK;
+    uint64_t step = call->capture->next_step;
+    if (call->has_begun) {
+        status = end_locked(call, reason);
+    } else if (atomic_load(&call->has_failed)) {
+        status = fx_error_restore(&call->error);
+    } else if (reason == NULL) {
+        call->capture->next_step++; /* nothing to be dumped in it: a step all the same */
+    }
+    pthread_mutex_unlock(&dump->index.lock);
+    fxtap_call_release_done(call);
+    free_call(call);
+    if (status == FXTAP_OK && step_out != NULL) {
+        *step_out = step;
+    }
+    return status;
+}
+
+fxtap_status fxtap_call_end(fxtap_call *call, uint64_t *step_out)
+{
+    return end(call, NULL, step_out);
+}
+
+fxtap_status fxtap_call_fail(fxtap_call *call, const char *reason)
+{
+    return end(call, reason != NULL ? reason : "", NULL);
+}

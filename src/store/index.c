@@ -1,0 +1,333 @@
+/* The index's database: opened, made where it is new, one transaction a call. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "store/schema.h"
+#include "store/writer.h"
+#include "util/memory.h"
+
+#define BUSY_MS 60000 /* another process that starts or ends a step in the same index takes milliseconds */
+#define MOST_VALUES 1000000
+
+typedef struct value_row {
+    fxtap_hash128 key;
+    int64_t row;
+} value_row;
+
+void fx_index_init(fx_index *index)
+{
+    memset(index, 0, sizeof *index);
+    pthread_mutex_init(&index->lock, NULL);
+    fx_table_init(&index->values, sizeof(value_row), MOST_VALUES, NULL, NULL);
+}
+
+int64_t fx_index_find_value(const fx_index *index, fxtap_hash128 key)
+{
+    const value_row *found = fx_table_find(&index->values, key);
+    return found != NULL ? found->row : 0;
+}
+
+void fx_index_remember_value(fx_index *index, fxtap_hash128 key, int64_t row)
+{
+    value_row *record = fx_table_insert(&index->values, key);
+    if (record != NULL) { /* without memory it gets a second row some day */
+        record->row = row;
+    }
+}
+
+static bool is_the_disk(int code)
+{
+    return code == SQLITE_IOERR || code == SQLITE_CANTOPEN || code == SQLITE_READONLY || code == SQLITE_PERM;
+}
+
+fxtap_status fx_index_error(fx_index *index, int code, const char *action)
+{
+    const char *path = index->path != NULL ? index->path : FX_INDEX_FILE;
+    int primary = code & 0xFF;
+    int system_error = index->db != NULL ? sqlite3_system_errno(index->db) : 0;
+    if (primary == SQLITE_NOMEM) {
+        return fx_error_nomem();
+    }
+    if (primary == SQLITE_FULL) {
+        return fx_error_errno(ENOSPC, action, path);
+    }
+    if (is_the_disk(primary) && system_error != 0) {
+        return fx_error_errno(system_error, action, path);
+    }
+    return fx_error_at(FXTAP_E_DATABASE, path, "cannot %s: %s", action,
+                       index->db != NULL ? sqlite3_errmsg(index->db) : sqlite3_errstr(code));
+}
+
+static fxtap_status execute(fx_index *index, const char *sql, const char *action)
+{
+    int code = sqlite3_exec(index->db, sql, NULL, NULL, NULL);
+    return code == SQLITE_OK ? FXTAP_OK : fx_index_error(index, code, action);
+}
+
+fxtap_status fx_index_statement(fx_index *index, int which, const char *sql, sqlite3_stmt **out)
+{
+    if (index->statements[which] == NULL) {
+        int code = sqlite3_prepare_v3(index->db, sql, -1, SQLITE_PREPARE_PERSISTENT, &index->statements[which], NULL);
+        if (code != SQLITE_OK) {
+            return fx_index_error(index, code, "prepare a statement for the index");
+        }
+    }
+    *out = index->statements[which];
+    return FXTAP_OK;
+}
+
+fxtap_status fx_index_step(fx_index *index, sqlite3_stmt *statement)
+{
+    int code = sqlite3_step(statement);
+    if (code == SQLITE_DONE || code == SQLITE_ROW) {
+        sqlite3_reset(statement);
+        return FXTAP_OK;
+    }
+    fxtap_status status = fx_index_error(index, code, "write the index");
+    sqlite3_reset(statement);
+    return status;
+}
+
+/* ---- opening ---- */
+
+static fxtap_status read_version(fx_index *index, int *out)
+{
+    sqlite3_stmt *statement = NULL;
+    int code = sqlite3_prepare_v2(index->db, "PRAGMA user_version", -1, &statement, NULL);
+    if (code == SQLITE_OK) {
+        code = sqlite3_step(statement);
+        *out = sqlite3_column_int(statement, 0);
+    }
+    fxtap_status status = code == SQLITE_ROW ? FXTAP_OK : fx_index_error(index, code, "read the index");
+    sqlite3_finalize(statement);
+    return status;
+}
+
+/* Several processes may come here at once: the first makes the tables, within a transaction, the others find them. */
+static fxtap_status make_schema(fx_index *index)
+{
+    int version = 0;
+    fxtap_status status = read_version(index, &version);
+    if (status != FXTAP_OK || version == FX_INDEX_VERSION) {
+        return status;
+    }
+    status = execute(index, "BEGIN IMMEDIATE", "write the index");
+    if (status == FXTAP_OK) {
+        status = read_version(index, &version);
+        if (status == FXTAP_OK && version == 0) {
+            char marks[96];
+            snprintf(marks, sizeof marks, "PRAGMA application_id=%d; PRAGMA user_version=%d", FX_INDEX_APPLICATION_ID,
+                     FX_INDEX_VERSION);
+            status = execute(index, FX_INDEX_SCHEMA, "make the tables of the index");
+            status = status == FXTAP_OK ? execute(index, marks, "mark the index") : status;
+        } else if (status == FXTAP_OK && version != FX_INDEX_VERSION) {
+            status = fx_error_at(FXTAP_E_UNSUPPORTED, index->path, "an index of version %d, this is version %d",
+                                 version, FX_INDEX_VERSION);
+        }
+        fxtap_status ended =
+            execute(index, status == FXTAP_OK ? "COMMIT" : "ROLLBACK", "write the index");
+        status = status == FXTAP_OK ? ended : status;
+    }
+    return status;
+}
+
+/*
+ * Changing to the write-ahead log needs the file alone for a moment, and SQLite does not wait for that by itself:
+ * when many processes start at once, all but one are turned away and try again.
+ */
+static fxtap_status set_wal(fx_index *index)
+{
+    int code = SQLITE_BUSY;
+    for (int waited_ms = 0; code == SQLITE_BUSY && waited_ms < BUSY_MS; waited_ms += 5) {
+        code = sqlite3_exec(index->db, "PRAGMA journal_mode=WAL", NULL, NULL, NULL) & 0xFF;
+        if (code == SQLITE_BUSY) {
+            sqlite3_sleep(5);
+        }
+    }
+    return code == SQLITE_OK ? FXTAP_OK : fx_index_error(index, code, "set up the index");
+}
+
+static fxtap_status refuse_link(const fx_index *index, const fx_rank *rank)
+{
+    struct stat info;
+    if (fstatat(rank->fd, FX_INDEX_FILE, &info, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(info.st_mode)) {
+        return fx_error_errno(ELOOP, "open the index", index->path);
+    }
+    return FXTAP_OK;
+}
+
+/* Whether "FXTAP.DB" is the same file: then letter case does not count below this folder. */
+static void probe_case(fxtap_dump *dump, const fx_rank *rank)
+{
+    struct stat lower, upper;
+    bool same = fstatat(rank->fd, FX_INDEX_FILE, &lower, AT_SYMLINK_NOFOLLOW) == 0 &&
+                fstatat(rank->fd, "FXTAP.DB", &upper, AT_SYMLINK_NOFOLLOW) == 0 && lower.st_ino == upper.st_ino;
+    atomic_store(&dump->ignores_case, same);
+    dump->index.device = lower.st_dev;
+    dump->index.inode = lower.st_ino;
+}
+
+static bool is_current(const fx_index *index, const fx_rank *rank)
+{
+    struct stat info;
+    return index->db != NULL && fstatat(rank->fd, FX_INDEX_FILE, &info, AT_SYMLINK_NOFOLLOW) == 0 &&
+           info.st_dev == index->device && info.st_ino == index->inode;
+}
+
+bool fx_index_is_there(const fx_index *index)
+{
+    struct stat info;
+    return index->db != NULL && lstat(index->path, &info) == 0 && info.st_dev == index->device &&
+           info.st_ino == index->inode;
+}
+
+static fxtap_status open_database(fxtap_dump *dump, const fx_rank *rank)
+{
+    fx_index *index = &dump->index;
+    fxtap_status status = refuse_link(index, rank);
+    if (status != FXTAP_OK) {
+        return status;
+    }
+    int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_PRIVATECACHE;
+    int code = sqlite3_open_v2(index->path, &index->db, flags, NULL);
+    if (code != SQLITE_OK) {
+        return fx_index_error(index, code, "open the index");
+    }
+    sqlite3_extended_result_codes(index->db, 1);
+    sqlite3_busy_timeout(index->db, BUSY_MS);
+    status = set_wal(index);
+    if (status == FXTAP_OK) {
+        status = execute(index, "PRAGMA synchronous=OFF; PRAGMA temp_store=MEMORY", "set up the index");
+    }
+    if (status == FXTAP_OK) {
+        status = make_schema(index);
+    }
+    probe_case(dump, rank);
+    return status;
+}
+
+fxtap_status fx_index_open(fxtap_dump *dump, const fx_rank *rank)
+{
+    fx_index *index = &dump->index;
+    if (is_current(index, rank)) {
+        return FXTAP_OK;
+    }
+    if (index->db != NULL) {
+        fx_index_close(index, true);
+    }
+    if (index->path == NULL) {
+        size_t n_bytes = strlen(dump->rank_path) + sizeof "/" FX_INDEX_FILE;
+        index->path = fx_alloc(n_bytes);
+        if (index->path == NULL) {
+            return FXTAP_E_NOMEM;
+        }
+        snprintf(index->path, n_bytes, "%s/%s", dump->rank_path, FX_INDEX_FILE);
+    }
+    fx_rows_forget(dump);
+    atomic_store(&dump->indexed_rank, 0);
+    fxtap_status status = open_database(dump, rank);
+    if (status == FXTAP_OK) {
+        status = fx_rows_run(dump);
+    }
+    if (status == FXTAP_OK) {
+        atomic_store(&dump->indexed_rank, rank->number);
+    } else {
+        fx_index_close(index, true);
+    }
+    return status;
+}
+
+/* ---- closing ---- */
+
+void fx_index_close(fx_index *index, bool abandon)
+{
+    if (index->db == NULL) {
+        return;
+    }
+    if (abandon) { /* neither copies the log nor removes the files of that name: they may be another's by now */
+        int keep = 1;
+        sqlite3_db_config(index->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
+        sqlite3_file_control(index->db, "main", SQLITE_FCNTL_PERSIST_WAL, &keep);
+    }
+    for (int i = 0; i < FX_STATEMENTS; i++) {
+        sqlite3_finalize(index->statements[i]);
+        index->statements[i] = NULL;
+    }
+    sqlite3_close_v2(index->db);
+    index->db = NULL;
+    index->in_transaction = false;
+    index->n_fresh = 0;
+    fx_table_clear(&index->values);
+}
+
+void fx_index_destroy(fx_index *index)
+{
+    fx_index_close(index, false);
+    fx_table_clear(&index->values);
+    fx_free(index->fresh);
+    fx_free(index->path);
+    pthread_mutex_destroy(&index->lock);
+}
+
+/* ---- transactions ---- */
+
+fxtap_status fx_index_begin(fx_index *index)
+{
+    sqlite3_stmt *statement = NULL;
+    fxtap_status status = fx_index_statement(index, FX_SQL_BEGIN, "BEGIN IMMEDIATE", &statement);
+    if (status == FXTAP_OK) {
+        status = fx_index_step(index, statement);
+    }
+    index->in_transaction = status == FXTAP_OK;
+    index->n_fresh = 0;
+    return status;
+}
+
+fxtap_status fx_index_commit(fx_index *index)
+{
+    sqlite3_stmt *statement = NULL;
+    fxtap_status status = fx_index_statement(index, FX_SQL_COMMIT, "COMMIT", &statement);
+    if (status == FXTAP_OK) {
+        status = fx_index_step(index, statement);
+    }
+    if (status == FXTAP_OK) {
+        index->in_transaction = false;
+        index->n_fresh = 0;
+    }
+    return status;
+}
+
+void fx_index_rollback(fx_index *index)
+{
+    if (!index->in_transaction) {
+        return;
+    }
+    sqlite3_exec(index->db, "ROLLBACK", NULL, NULL, NULL); /* fails where SQLite has done so itself */
+    for (size_t i = 0; i < index->n_fresh; i++) {
+        *index->fresh[i] = 0;
+    }
+    index->n_fresh = 0;
+    index->in_transaction = false;
+    fx_table_clear(&index->values);
+}
+
+fxtap_status fx_index_fresh(fx_index *index, int64_t *row)
+{
+    void *grown = index->fresh;
+    if (!fx_grow(&grown, &index->fresh_capacity, index->n_fresh + 1, sizeof *index->fresh)) {
+        return FXTAP_E_NOMEM;
+    }
+    index->fresh = grown;
+    index->fresh[index->n_fresh++] = row;
+    return FXTAP_OK;
+}
+
+void fx_index_checkpoint(fx_index *index)
+{
+    /* What is left in the log when another process reads just now is copied after the next step. */
+    sqlite3_wal_checkpoint_v2(index->db, "main", SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
+}

@@ -1,0 +1,403 @@
+/* The queue of jobs: bounded in bytes, drained by workers and by callers that wait. */
+#include <assert.h>
+#include <signal.h>
+#include <string.h>
+
+#include "store/writer.h"
+#include "util/memory.h"
+
+/* A worker is woken for a big tensor at once, for small ones when there are some: waking costs more than they do. */
+#define WAKE_BYTES (64 * 1024)
+#define WAKE_JOBS 16
+/* A batch goes through the lock together. */
+#define BATCH_JOBS 32
+#define BATCH_BYTES (256 * 1024)
+
+static void init_locks(fx_queue *queue)
+{
+    pthread_mutex_init(&queue->lock, NULL);
+    pthread_cond_init(&queue->work, NULL);
+    pthread_cond_init(&queue->done, NULL);
+}
+
+fxtap_status fx_queue_init(fx_queue *queue, uint64_t limit_bytes, unsigned n_threads)
+{
+    memset(queue, 0, sizeof *queue);
+    queue->limit_bytes = limit_bytes;
+    queue->n_wanted = n_threads;
+    queue->threads = fx_calloc(n_threads, sizeof *queue->threads);
+    if (queue->threads == NULL) {
+        return FXTAP_E_NOMEM;
+    }
+    init_locks(queue);
+    return FXTAP_OK;
+}
+
+static uint64_t bytes_of(const fx_job *job)
+{
+    return job->is_first ? job->value->saved_bytes : 0;
+}
+
+static void push_locked(fx_queue *queue, fx_job *job)
+{
+    job->next = NULL;
+    if (queue->tail != NULL) {
+        queue->tail->next = job;
+    } else {
+        queue->head = job;
+    }
+    queue->tail = job;
+    queue->n_queued++;
+    queue->queued_bytes += bytes_of(job);
+}
+
+/* Some jobs from the front: fewer when few are left, so that all threads end together. */
+static fx_job *pop_locked(fx_queue *queue)
+{
+    size_t share = queue->n_queued / (2 * (size_t)(queue->n_threads + 1)) + 1;
+    size_t most = share < BATCH_JOBS ? share : BATCH_JOBS;
+    fx_job *batch = queue->head;
+    fx_job *last = NULL;
+    uint64_t n_bytes = 0;
+    for (size_t n = 0; queue->head != NULL && n < most && n_bytes < BATCH_BYTES; n++) {
+        last = queue->head;
+        queue->head = last->next;
+        n_bytes += bytes_of(last);
+        queue->n_queued--;
+    }
+    queue->queued_bytes -= n_bytes;
+    if (last != NULL) {
+        last->next = NULL;
+    }
+    if (queue->head == NULL) {
+        queue->tail = NULL;
+    }
+    return batch;
+}
+
+static void add_pending_locked(fx_queue *queue, fx_job *job)
+{
+    if (job->first == NULL) {
+        return;
+    }
+    job->pending_previous = NULL;
+    job->pending_next = queue->pending;
+    if (queue->pending != NULL) {
+        queue->pending->pending_previous = job;
+    }
+    queue->pending = job;
+    atomic_fetch_add_explicit(&queue->n_pending, 1, memory_order_release);
+}
+
+static void remove_pending_locked(fx_queue *queue, fx_job *job)
+{
+    if (job->first == NULL) {
+        return;
+    }
+    if (job->pending_previous != NULL) {
+        job->pending_previous->pending_next = job->pending_next;
+    } else {
+        queue->pending = job->pending_next;
+    }
+    if (job->pending_next != NULL) {
+        job->pending_next->pending_previous = job->pending_previous;
+    }
+    atomic_fetch_sub_explicit(&queue->n_pending, 1, memory_order_release);
+}
+
+/* The end of a value's first job: the names that waited for it can be made. */
+static void finish_value_locked(fx_queue *queue, fx_job *job)
+{
+    fx_value *value = job->value;
+    atomic_store(&value->state, job->is_written ? FX_VALUE_DONE : FX_VALUE_FAILED);
+    fx_job *waiter = value->waiters;
+    value->waiters = value->last_waiter = NULL;
+    while (waiter != NULL) {
+        fx_job *next = waiter->next;
+        push_locked(queue, waiter);
+        waiter = next;
+    }
+}
+
+static void finish_locked(fx_queue *queue, fx_job *job)
+{
+    fxtap_call *call = job->call;
+    if (job->is_first) {
+        finish_value_locked(queue, job);
+    }
+    remove_pending_locked(queue, job);
+    queue->used_bytes -= job->reserved_bytes;
+    job->reserved_bytes = 0;
+    if (job->release != NULL) {
+        job->next = call->done;
+        call->done = job;
+        atomic_store_explicit(&call->has_done, true, memory_order_release);
+    }
+    assert(call->n_open > 0);
+    call->n_open--;
+}
+
+static void finish_all_locked(fx_queue *queue, fx_job *done)
+{
+    while (done != NULL) {
+        fx_job *next = done->next;
+        finish_locked(queue, done);
+        done = next;
+    }
+    if (queue->n_waiting > 0) {
+        pthread_cond_broadcast(&queue->done);
+    }
+}
+
+/* Runs a batch with the lock let go. */
+static void run_batch_locked(fx_queue *queue, void **scratch)
+{
+    fx_job *batch = pop_locked(queue);
+    pthread_mutex_unlock(&queue->lock);
+    fx_job *done = NULL;
+    while (batch != NULL) {
+        fx_job *next = batch->next;
+        fx_job_run(batch, scratch, &done);
+        batch = next;
+    }
+    pthread_mutex_lock(&queue->lock);
+    finish_all_locked(queue, done);
+}
+
+static void *work(void *argument)
+{
+    fx_queue *queue = argument;
+    void *scratch = NULL;
+    pthread_mutex_lock(&queue->lock);
+    while (!queue->is_stopping || queue->head != NULL) {
+        if (queue->head != NULL) {
+            run_batch_locked(queue, &scratch);
+        } else {
+            queue->n_idle++;
+            pthread_cond_wait(&queue->work, &queue->lock);
+            queue->n_idle--;
+        }
+    }
+    pthread_mutex_unlock(&queue->lock);
+    fx_free(scratch);
+    return NULL;
+}
+
+/* Signals are the process's business: they go to its other threads. */
+static void start_threads_locked(fx_queue *queue)
+{
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    while (queue->n_threads < queue->n_wanted) {
+        if (pthread_create(&queue->threads[queue->n_threads], NULL, work, queue) != 0) {
+            queue->n_wanted = queue->n_threads; /* callers do the work themselves */
+            break;
+        }
+        queue->n_threads++;
+    }
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+void fx_queue_stop(fx_queue *queue)
+{
+    pthread_mutex_lock(&queue->lock);
+    queue->is_stopping = true;
+    pthread_cond_broadcast(&queue->work);
+    pthread_mutex_unlock(&queue->lock);
+    while (fx_queue_help(queue)) {
+    }
+    for (unsigned i = 0; i < queue->n_threads; i++) {
+        pthread_join(queue->threads[i], NULL);
+    }
+    queue->n_threads = 0;
+}
+
+void fx_queue_destroy(fx_queue *queue)
+{
+    pthread_mutex_destroy(&queue->lock);
+    pthread_cond_destroy(&queue->work);
+    pthread_cond_destroy(&queue->done);
+    fx_free(queue->threads);
+}
+
+void fx_queue_after_fork(fx_queue *queue)
+{
+    init_locks(queue); /* those of the parent may be held, by threads that are not here */
+    queue->head = queue->tail = queue->pending = NULL;
+    queue->n_queued = 0;
+    queue->queued_bytes = 0;
+    queue->used_bytes = 0;
+    queue->n_idle = queue->n_waiting = queue->n_threads = 0;
+    atomic_store(&queue->n_pending, 0);
+}
+
+void fx_queue_add(fx_queue *queue, fx_job *job)
+{
+    fx_value *awaited = job->is_first ? job->value->source : job->value;
+    pthread_mutex_lock(&queue->lock);
+    job->call->n_open++;
+    if (awaited != NULL && atomic_load(&awaited->state) == FX_VALUE_PENDING) {
+        job->next = NULL;
+        if (awaited->last_waiter != NULL) {
+            awaited->last_waiter->next = job;
+        } else {
+            awaited->waiters = job;
+        }
+        awaited->last_waiter = job;
+    } else {
+        push_locked(queue, job);
+        add_pending_locked(queue, job);
+        if (queue->n_threads < queue->n_wanted) {
+            start_threads_locked(queue);
+        }
+        if (queue->n_idle > 0 && (queue->queued_bytes >= WAKE_BYTES || queue->n_queued >= WAKE_JOBS)) {
+            pthread_cond_signal(&queue->work);
+        }
+    }
+    pthread_mutex_unlock(&queue->lock);
+}
+
+void fx_queue_run_now(fx_queue *queue, fx_job *job)
+{
+    pthread_mutex_lock(&queue->lock);
+    job->call->n_open++;
+    add_pending_locked(queue, job);
+    pthread_mutex_unlock(&queue->lock);
+    void *scratch = NULL;
+    fx_job *done = NULL;
+    fx_job_run(job, &scratch, &done);
+    fx_free(scratch);
+    pthread_mutex_lock(&queue->lock);
+    finish_all_locked(queue, done);
+    pthread_mutex_unlock(&queue->lock);
+}
+
+/* One step of a caller that waits: works where there is work, else sleeps until something is done. */
+static void help_or_wait_locked(fx_queue *queue, void **scratch)
+{
+    if (queue->head != NULL) {
+        run_batch_locked(queue, scratch);
+        return;
+    }
+    queue->n_waiting++;
+    pthread_cond_wait(&queue->done, &queue->lock);
+    queue->n_waiting--;
+}
+
+bool fx_queue_help(fx_queue *queue)
+{
+    void *scratch = NULL;
+    pthread_mutex_lock(&queue->lock);
+    bool has_work = queue->head != NULL;
+    if (has_work) {
+        run_batch_locked(queue, &scratch);
+    }
+    pthread_mutex_unlock(&queue->lock);
+    fx_free(scratch);
+    return has_work;
+}
+
+void fx_queue_wait_value(fx_queue *queue, fx_value *value)
+{
+    if (atomic_load_explicit(&value->state, memory_order_acquire) != FX_VALUE_PENDING) {
+        return;
+    }
+    void *scratch = NULL;
+    pthread_mutex_lock(&queue->lock);
+    while (atomic_load(&value->state) == FX_VALUE_PENDING) {
+        help_or_wait_locked(queue, &scratch);
+    }
+    pthread_mutex_unlock(&queue->lock);
+    fx_free(scratch);
+}
+
+void fx_queue_drain(fx_queue *queue, fxtap_call *call)
+{
+    void *scratch = NULL;
+    pthread_mutex_lock(&queue->lock);
+    while (call->n_open > 0) {
+        help_or_wait_locked(queue, &scratch);
+    }
+    pthread_mutex_unlock(&queue->lock);
+    fx_free(scratch);
+}
+
+static bool has_room_locked(const fx_queue *queue, uint64_t n_bytes)
+{
+    return queue->used_bytes == 0 || (n_bytes <= queue->limit_bytes && queue->used_bytes <= queue->limit_bytes - n_bytes);
+}
+
+bool fx_queue_reserve(fx_queue *queue, uint64_t n_bytes, bool wait)
+{
+    void *scratch = NULL;
+    pthread_mutex_lock(&queue->lock);
+    while (wait && !has_room_locked(queue, n_bytes)) {
+        help_or_wait_locked(queue, &scratch);
+    }
+    bool has_room = has_room_locked(queue, n_bytes);
+    if (has_room) {
+        queue->used_bytes += n_bytes;
+    }
+    pthread_mutex_unlock(&queue->lock);
+    fx_free(scratch);
+    return has_room;
+}
+
+void fx_queue_unreserve(fx_queue *queue, uint64_t n_bytes)
+{
+    pthread_mutex_lock(&queue->lock);
+    queue->used_bytes -= n_bytes;
+    if (queue->n_waiting > 0) {
+        pthread_cond_broadcast(&queue->done);
+    }
+    pthread_mutex_unlock(&queue->lock);
+}
+
+static bool overlaps_locked(const fx_queue *queue, const void *first, const void *end)
+{
+    for (const fx_job *job = queue->pending; job != NULL; job = job->pending_next) {
+        if ((const char *)job->first < (const char *)end && (const char *)first < (const char *)job->end) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool fx_queue_overlaps(fx_queue *queue, const void *first, const void *end)
+{
+    if (atomic_load_explicit(&queue->n_pending, memory_order_acquire) == 0) {
+        return false;
+    }
+    pthread_mutex_lock(&queue->lock);
+    bool found = overlaps_locked(queue, first, end);
+    pthread_mutex_unlock(&queue->lock);
+    return found;
+}
+
+void fx_queue_settle(fx_queue *queue, const void *first, const void *end)
+{
+    if (atomic_load_explicit(&queue->n_pending, memory_order_acquire) == 0) {
+        return;
+    }
+    void *scratch = NULL;
+    pthread_mutex_lock(&queue->lock);
+    while (overlaps_locked(queue, first, end)) {
+        help_or_wait_locked(queue, &scratch);
+    }
+    pthread_mutex_unlock(&queue->lock);
+    fx_free(scratch);
+}
+
+fx_job *fx_queue_take_done(fx_queue *queue, fxtap_call *call)
+{
+    if (!atomic_load_explicit(&call->has_done, memory_order_acquire)) {
+        return NULL;
+    }
+    pthread_mutex_lock(&queue->lock);
+    fx_job *done = call->done;
+    call->done = NULL;
+    atomic_store_explicit(&call->has_done, false, memory_order_relaxed);
+    pthread_mutex_unlock(&queue->lock);
+    return done;
+}
