@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "fxtap/tensor.h"
+#include "tensor/convert.h"
 #include "tensor/view.h"
 
 static uint64_t seed = 11;
@@ -115,6 +116,80 @@ static void test_random_views(void **state)
         expect_gather(&view, 0, count);
         uint64_t first = next_random() % (count + 1);
         expect_gather(&view, first, next_random() % (count - first + 1));
+    }
+}
+
+/* One part (a number, or half of a complex one) is negated: by its sign bit, or in two's complement. */
+static void negate_part(char *part, size_t size, bool is_float)
+{
+    unsigned carry = 1;
+    if (is_float) {
+        part[size - 1] = (char)(part[size - 1] ^ (char)0x80);
+        return;
+    }
+    for (size_t i = 0; i < size; i++) {
+        carry += (unsigned char)~part[i];
+        part[i] = (char)carry;
+        carry >>= 8;
+    }
+}
+
+/* The saved form of the element at `at`, by the definition of each flag. */
+static void saved_element(const fxtap_view *view, const char *at, char out[16])
+{
+    char raw[16];
+    size_t size = fxtap_dtype_size(view->dtype);
+    bool is_complex = fxtap_dtype_class_of(view->dtype) == FXTAP_CLASS_COMPLEX;
+    size_t part = is_complex ? size / 2 : size;
+    for (size_t i = 0; i < size; i++) {
+        size_t swapped = i / part * part + (part - 1 - i % part);
+        raw[i] = at[(view->flags & FXTAP_VIEW_BIG_ENDIAN) != 0 ? swapped : i];
+    }
+    fx_convert_to_saved(view->dtype, raw, 1, out);
+    fxtap_dtype_class class_of = fxtap_dtype_class_of(view->dtype);
+    bool is_float = class_of == FXTAP_CLASS_FLOAT || is_complex;
+    size_t saved_part = fxtap_dtype_size(fxtap_dtype_saved(view->dtype)) / (is_complex ? 2 : 1);
+    if ((view->flags & FXTAP_VIEW_NEG) != 0) {
+        negate_part(out, saved_part, is_float);
+    }
+    if (is_complex && ((view->flags & FXTAP_VIEW_NEG) != 0) != ((view->flags & FXTAP_VIEW_CONJ) != 0)) {
+        negate_part(out + saved_part, saved_part, true);
+    }
+}
+
+static void test_random_views_of_any_dtype(void **state)
+{
+    (void)state;
+    static char out[60000 * 16];
+    fill_pool();
+    for (int round = 0; round < 3000; round++) {
+        int64_t shape[6];
+        int64_t strides[6];
+        fxtap_view view;
+        uint64_t count;
+        random_view(&view, shape, strides);
+        fxtap_dtype dtype = (fxtap_dtype)(1 + next_random() % (FXTAP_DTYPE_COUNT - 1));
+        bool is_elementwise = dtype != FXTAP_STRING && dtype != FXTAP_FLOAT4_E2M1FN_X2;
+        if (!is_elementwise || fxtap_dtype_saved(dtype) == FXTAP_DTYPE_NONE ||
+            fxtap_dtype_size(dtype) > fxtap_dtype_size(view.dtype)) {
+            continue; /* no larger than what random_view() made room for */
+        }
+        view.dtype = dtype;
+        view.flags = (uint32_t)(next_random() % 8) & (dtype == FXTAP_BOOL ? ~FXTAP_VIEW_NEG : ~0u);
+        assert_int_equal(fxtap_view_count(&view, &count), FXTAP_OK);
+        uint64_t first = next_random() % (count + 1);
+        uint64_t n = next_random() % (count - first + 1);
+        n = n < 60000 ? n : 60000;
+        assert_int_equal(fxtap_view_gather(&view, first, n, out), FXTAP_OK);
+        bool fortran = fxtap_view_order(&view) == FXTAP_ORDER_FORTRAN;
+        size_t size = fxtap_dtype_size(dtype);
+        size_t saved_size = fxtap_dtype_size(fxtap_dtype_saved(dtype));
+        for (uint64_t i = 0; i < n; i++) {
+            char wanted[16];
+            ptrdiff_t offset = fortran ? (ptrdiff_t)((first + i) * size) : offset_of(&view, first + i);
+            saved_element(&view, (const char *)view.data + offset, wanted);
+            assert_memory_equal(out + i * saved_size, wanted, saved_size);
+        }
     }
 }
 
@@ -401,6 +476,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_random_views),
+        cmocka_unit_test(test_random_views_of_any_dtype),
         cmocka_unit_test(test_large_transposes),
         cmocka_unit_test(test_orders),
         cmocka_unit_test(test_extent),
