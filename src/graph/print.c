@@ -13,6 +13,8 @@ typedef struct print_format {
 
 static const print_format formats[] = {
     {FXTAP_PRINT_FX, "fx", fx_print_fx},
+    {FXTAP_PRINT_JSON, "json", fx_print_json},
+    {FXTAP_PRINT_DOT, "dot", fx_print_dot},
 };
 
 #define N_FORMATS (sizeof formats / sizeof *formats)

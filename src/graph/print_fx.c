@@ -163,23 +163,6 @@ static void print_expression(printer *p, const char *expression)
 
 /* ---- values ---- */
 
-static void print_base64(fxtap_buffer *out, const unsigned char *bytes, size_t n_bytes)
-{
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    for (size_t i = 0; i < n_bytes; i += 3) {
-        uint32_t word = (uint32_t)bytes[i] << 16 | (i + 1 < n_bytes ? (uint32_t)bytes[i + 1] << 8 : 0) |
-                        (i + 2 < n_bytes ? bytes[i + 2] : 0u);
-        char text[4] = {digits[word >> 18], digits[word >> 12 & 63], digits[word >> 6 & 63], digits[word & 63]};
-        if (i + 2 >= n_bytes) {
-            text[3] = '=';
-        }
-        if (i + 1 >= n_bytes) {
-            text[2] = '=';
-        }
-        fxtap_buffer_append(out, text, sizeof text);
-    }
-}
-
 static void print_constant(printer *p, const fxtap_tensor_meta *meta, const char *what)
 {
     if (meta->bytes == NULL) {
@@ -193,7 +176,7 @@ static void print_constant(printer *p, const fxtap_tensor_meta *meta, const char
         print_value(p, meta->shape[i]);
     }
     fxtap_buffer_text(p->out, "], '");
-    print_base64(p->out, meta->bytes, meta->n_bytes);
+    fx_base64(p->out, meta->bytes, meta->n_bytes);
     fxtap_buffer_text(p->out, "', ");
     fx_python_string(p->out, meta->device, strlen(meta->device));
     fxtap_buffer_text(p->out, ")");

@@ -132,6 +132,24 @@ void fx_python_bigint(fxtap_buffer *out, const char *digits)
     fxtap_buffer_text(out, ")");
 }
 
+void fx_base64(fxtap_buffer *out, const void *data, size_t n_bytes)
+{
+    const unsigned char *bytes = data;
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    for (size_t i = 0; i < n_bytes; i += 3) {
+        uint32_t word = (uint32_t)bytes[i] << 16 | (i + 1 < n_bytes ? (uint32_t)bytes[i + 1] << 8 : 0) |
+                        (i + 2 < n_bytes ? bytes[i + 2] : 0u);
+        char text[4] = {digits[word >> 18], digits[word >> 12 & 63], digits[word >> 6 & 63], digits[word & 63]};
+        if (i + 2 >= n_bytes) {
+            text[3] = '=';
+        }
+        if (i + 1 >= n_bytes) {
+            text[2] = '=';
+        }
+        fxtap_buffer_append(out, text, sizeof text);
+    }
+}
+
 /* ---- names ---- */
 
 static bool is_keyword(const char *name, size_t length)

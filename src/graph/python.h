@@ -20,6 +20,8 @@ void fx_python_complex(fxtap_buffer *out, double real, double imag);
 /* A decimal integer of any length: Python reads at most 4300 digits at once. */
 void fx_python_bigint(fxtap_buffer *out, const char *digits);
 
+void fx_base64(fxtap_buffer *out, const void *data, size_t n_bytes); /* RFC 4648, padded */
+
 /* ASCII letters, digits and "_", no keyword. */
 bool fx_python_is_identifier(const char *name, size_t length);
 /* Identifiers joined by dots; attributes may be keywords as far as the first may not. */
