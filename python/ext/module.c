@@ -1,6 +1,7 @@
 /* module.c - the module fxtap._core. */
 #include "fxtap/status.h"
 #include "program.h"
+#include "reader.h"
 #include "record.h"
 #include "state.h"
 
@@ -8,7 +9,9 @@ static int exec_module(PyObject *module)
 {
     fx_state *state = fx_state_of_module(module);
     if (fx_add_type(module, &fx_graph_spec, &state->graph_type) < 0 ||
-        fx_add_type(module, &fx_program_spec, &state->program_type) < 0) {
+        fx_add_type(module, &fx_program_spec, &state->program_type) < 0 ||
+        fx_add_type(module, &fx_reader_spec, &state->reader_type) < 0 ||
+        fx_add_type(module, &fx_tensors_spec, &state->tensors_type) < 0) {
         return -1;
     }
     return PyModule_AddStringConstant(module, "version", fxtap_version());

@@ -50,6 +50,8 @@ typedef struct fx_state {
     PyObject *graph_type;
     PyObject *dump_type;
     PyObject *program_type;
+    PyObject *reader_type;
+    PyObject *tensors_type;
     bool has_torch; /* all of the objects below are there */
 #define X(field, module, path) PyObject *field;
     FX_TORCH_OBJECTS(X)

@@ -1,6 +1,7 @@
 """The extension: FX graphs become C programs and graph records, their tensors go to the dump writer."""
 
 from collections.abc import Callable, Sequence
+from os import PathLike
 from typing import Any, final
 
 from torch.fx import GraphModule
@@ -137,6 +138,56 @@ class Program:
     @property
     def node_count(self) -> int: ...
     def __call__(self, arguments: list[Any], /) -> Any: ...
+
+@final
+class Tensors:
+    """Saved tensors of a dump: a sequence of dicts, one entry a field; what is not known is None."""
+
+    def __len__(self) -> int: ...
+    def __getitem__(self, i: int, /) -> dict[str, Any]: ...
+    def columns(self) -> dict[str, list[Any]]:
+        """All of it, field by field."""
+    def load_meta(self, i: int, /) -> None:
+        """Fill dtype and shape from the file's header where the index did not."""
+    def load_stats(self, i: int, /) -> None:
+        """Fill statistics and hash from the file's data where the index did not."""
+
+@final
+class Reader:
+    """
+    A dump, opened for reading: a root, a rank, graph or step folder, a folder of .npy files, one .npy file.
+
+    Graphs, steps and nodes come as dicts in order. A graph is named by `run` (0 the latest, -1 all, else that one) and
+    its place in `graphs(run)`. Raises OSError, ValueError, LookupError.
+    """
+
+    def __new__(cls, path: str | bytes | PathLike[str] | PathLike[bytes]) -> Reader: ...
+    @property
+    def kind(self) -> str:
+        """indexed, named (no index, TorchAir's names), plain or file."""
+    @property
+    def path(self) -> str: ...
+    @property
+    def warnings(self) -> list[str]:
+        """One line for each thing that could not be read as it should."""
+    def ranks(self) -> list[dict[str, Any]]: ...
+    def runs(self, rank_i: int, /) -> list[dict[str, Any]]: ...
+    def graphs(self, run: int, /) -> list[dict[str, Any]]: ...
+    def steps(self, run: int, i: int, /) -> list[dict[str, Any]]: ...
+    def nodes(self, run: int, i: int, /) -> list[dict[str, Any]]: ...
+    def record(self, run: int, i: int, /) -> Graph:
+        """The graph's record, a copy. LookupError without an index."""
+    def tensors(
+        self,
+        run: int = 0,
+        rank: int = -1,
+        graph: int = -1,
+        step: int = -1,
+        incomplete: bool = False,
+        pattern: str | None = None,
+        io: int = -1,
+    ) -> Tensors:
+        """Tensors in order of rank, graph, step, execution; -1 means all. `io`: 0 INPUT, 1 OUTPUT, 2 INOUT."""
 
 def force_dlpack_fallback(on: bool, /) -> bool:
     """For tests: take every tensor by __dlpack__ instead of the exchange table. Returns what was set before."""
