@@ -153,6 +153,8 @@ static evidence weigh_inputs(const search *s, const fx_node_pair *node, size_t o
     if (s->wiring == NULL && !any_judged) {
         e.any_unknown = true;
         e.any_bad = s->any_bad_output;
+    }
+    if (s->wiring == NULL && e.any_bad) {
         e.origin = s->last_origin;
     }
     return e;
