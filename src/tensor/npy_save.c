@@ -13,6 +13,7 @@
 #include "util/error.h"
 #include "util/file.h"
 #include "util/memory.h"
+#include "util/system.h"
 
 #define HEADER_BYTES 2048
 #define BLOCK_ELEMS ((uint64_t)1 << 16) /* gathered at a time */
@@ -76,12 +77,12 @@ static char *temporary_name(const char *path)
 /* Creates, fills and closes `temporary`; messages name `path`, which is what the caller asked for. */
 static fxtap_status write_temporary(const char *temporary, const char *path, const fxtap_view *view)
 {
-    int fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    int fd = fx_system.openat(AT_FDCWD, temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (fd < 0) {
         return fx_error_errno(errno, "create", path);
     }
     fxtap_status status = write_array(fd, path, view);
-    if (close(fd) != 0 && status == FXTAP_OK) {
+    if (fx_system.close(fd) != 0 && status == FXTAP_OK) {
         status = fx_error_errno(errno, "write", path);
     }
     if (status == FXTAP_OK) {

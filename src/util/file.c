@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "util/error.h"
+#include "util/system.h"
 
 #define CALL_BYTES ((size_t)1 << 30)
 #define CALL_PARTS 64
@@ -31,23 +32,6 @@ static size_t at_most(size_t n_bytes)
 static fxtap_status write_failed(ssize_t result, const char *path)
 {
     return fx_error_errno(result == 0 ? ENOSPC : errno, "write", path);
-}
-
-fxtap_status fx_write_all(int fd, const void *bytes, size_t n_bytes, const char *path)
-{
-    const char *at = bytes;
-    while (n_bytes > 0) {
-        ssize_t n = write(fd, at, at_most(n_bytes));
-        if (n < 0 && errno == EINTR) {
-            continue;
-        }
-        if (n <= 0) {
-            return write_failed(n, path);
-        }
-        at += n;
-        n_bytes -= (size_t)n;
-    }
-    return FXTAP_OK;
 }
 
 /* How many leading parts one call may take, so that their sum stays within the limit; 0: the first is too large. */
@@ -79,7 +63,8 @@ fxtap_status fx_writev_all(int fd, struct iovec *parts, size_t n_parts, const ch
     advance(&parts, &n_parts, 0);
     while (n_parts > 0) {
         size_t n_now = parts_in_call(parts, n_parts);
-        ssize_t n = n_now > 0 ? writev(fd, parts, (int)n_now) : write(fd, parts->iov_base, at_most(parts->iov_len));
+        struct iovec start = {parts->iov_base, at_most(parts->iov_len)};
+        ssize_t n = fx_system.writev(fd, n_now > 0 ? parts : &start, n_now > 0 ? (int)n_now : 1);
         if (n < 0 && errno == EINTR) {
             continue;
         }
@@ -89,6 +74,12 @@ fxtap_status fx_writev_all(int fd, struct iovec *parts, size_t n_parts, const ch
         advance(&parts, &n_parts, (size_t)n);
     }
     return FXTAP_OK;
+}
+
+fxtap_status fx_write_all(int fd, const void *bytes, size_t n_bytes, const char *path)
+{
+    struct iovec part = {(void *)(uintptr_t)bytes, n_bytes};
+    return fx_writev_all(fd, &part, 1, path);
 }
 
 fxtap_status fx_pread_all(int fd, void *bytes, size_t n_bytes, uint64_t offset, const char *path)
@@ -132,7 +123,7 @@ static fxtap_status rename_failed(const char *from, const char *to)
 /* For file systems that do not know RENAME_NOREPLACE. */
 static fxtap_status rename_by_link(const char *from, const char *to)
 {
-    if (link(from, to) == 0) {
+    if (fx_system.linkat(AT_FDCWD, from, AT_FDCWD, to, 0) == 0) {
         return unlink(from) == 0 ? FXTAP_OK : fx_error_errno(errno, "remove", from);
     }
     if (errno == EEXIST) {
@@ -145,12 +136,12 @@ static fxtap_status rename_by_link(const char *from, const char *to)
     if (lstat(to, &info) == 0) {
         return taken(to);
     }
-    return rename(from, to) == 0 ? FXTAP_OK : rename_failed(from, to);
+    return fx_system.rename(AT_FDCWD, from, AT_FDCWD, to, 0) == 0 ? FXTAP_OK : rename_failed(from, to);
 }
 
 fxtap_status fx_rename_new(const char *from, const char *to)
 {
-    if (renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE) == 0) {
+    if (fx_system.rename(AT_FDCWD, from, AT_FDCWD, to, 1) == 0) {
         return FXTAP_OK;
     }
     if (errno == EEXIST) {

@@ -16,6 +16,7 @@
 
 #include "fxtap/npy.h"
 #include "util/file.h"
+#include "util/system.h"
 
 static char folder[64];
 static char paths[2][128];
@@ -192,6 +193,110 @@ static void test_rename_new(void **state)
     unlink(paths[1]);
 }
 
+static int refused_errno; /* what the injected faults set */
+
+static int refuse_rename(int old_fd, const char *old_path, int new_fd, const char *new_path, int no_replace)
+{
+    if (no_replace) {
+        errno = EINVAL;
+        return -1;
+    }
+    return renameat(old_fd, old_path, new_fd, new_path);
+}
+
+static int refuse_link(int old_fd, const char *old_path, int new_fd, const char *new_path, int flags)
+{
+    (void)old_fd, (void)old_path, (void)new_fd, (void)new_path, (void)flags;
+    errno = refused_errno;
+    return -1;
+}
+
+static int refuse_open(int dir_fd, const char *path, int flags, mode_t mode)
+{
+    (void)dir_fd, (void)path, (void)flags, (void)mode;
+    errno = refused_errno;
+    return -1;
+}
+
+static ssize_t refuse_write(int fd, const struct iovec *parts, int n_parts)
+{
+    (void)fd, (void)parts, (void)n_parts;
+    errno = refused_errno;
+    return refused_errno == 0 ? 0 : -1;
+}
+
+static int refuse_close(int fd)
+{
+    close(fd);
+    errno = refused_errno;
+    return -1;
+}
+
+/* File systems that know no RENAME_NOREPLACE, then ones that have no hard links either. */
+static void test_rename_new_without_the_call(void **state)
+{
+    (void)state;
+    for (int has_links = 1; has_links >= 0; has_links--) {
+        fx_system.rename = refuse_rename;
+        fx_system.linkat = has_links ? linkat : refuse_link;
+        refused_errno = EPERM;
+        close(create(paths[0]));
+        assert_int_equal(fx_rename_new(paths[0], paths[1]), FXTAP_OK);
+        assert_int_equal(access(paths[0], F_OK), -1);
+        assert_int_equal(access(paths[1], F_OK), 0);
+        close(create(paths[0]));
+        assert_int_equal(fx_rename_new(paths[0], paths[1]), FXTAP_E_EXISTS);
+        assert_int_equal(access(paths[0], F_OK), 0);
+        unlink(paths[0]);
+        unlink(paths[1]);
+        assert_int_equal(fx_rename_new(paths[0], paths[1]), FXTAP_E_IO);
+        assert_int_equal(fxtap_error_errno(), ENOENT);
+        fx_system_reset();
+    }
+    fx_system.rename = refuse_rename;
+    fx_system.linkat = refuse_link;
+    refused_errno = ENOSPC;
+    close(create(paths[0]));
+    assert_int_equal(fx_rename_new(paths[0], paths[1]), FXTAP_E_IO);
+    assert_int_equal(fxtap_error_errno(), ENOSPC);
+    fx_system_reset();
+    unlink(paths[0]);
+}
+
+/* Each call that makes a file fails once: its errno and the path are told, and the folder is left empty. */
+static void test_save_under_faults(void **state)
+{
+    (void)state;
+    const float numbers[4] = {1, 2, 3, 4};
+    const int64_t shape[] = {4};
+    const fxtap_view view = {numbers, FXTAP_FLOAT32, 1, 0, shape, NULL};
+    static const int errors[] = {EACCES, ENOSPC, 0, EDQUOT, EIO};
+    for (size_t i = 0; i < COUNT_OF(errors); i++) {
+        refused_errno = errors[i];
+        switch (i) {
+        case 0:
+            fx_system.openat = refuse_open;
+            break;
+        case 1:
+        case 2: /* a write of nothing counts as a full disk */
+            fx_system.writev = refuse_write;
+            break;
+        case 3:
+            fx_system.close = refuse_close;
+            break;
+        default:
+            fx_system.rename = refuse_rename;
+            fx_system.linkat = refuse_link;
+        }
+        assert_int_equal(fxtap_npy_save(paths[0], &view), FXTAP_E_IO);
+        fx_system_reset();
+        assert_int_equal(fxtap_error_errno(), errors[i] == 0 ? ENOSPC : errors[i]);
+        assert_string_equal(fxtap_error_path(), paths[0]);
+        assert_int_equal(rmdir(folder), 0);
+        assert_int_equal(mkdir(folder, 0700), 0);
+    }
+}
+
 /*
  * More bytes than one write() moves: 2^31 + 5, the last one 7. The source is a sparse file in memory, the target is
  * mostly zeros. Needs room in /tmp or is skipped.
@@ -236,6 +341,8 @@ int main(void)
         cmocka_unit_test(test_interrupted_writes),
         cmocka_unit_test(test_a_file_size_limit),
         cmocka_unit_test(test_rename_new),
+        cmocka_unit_test(test_rename_new_without_the_call),
+        cmocka_unit_test(test_save_under_faults),
         cmocka_unit_test(test_more_than_one_write_moves),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
