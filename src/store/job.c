@@ -15,6 +15,7 @@
 #include "store/writer.h"
 #include "tensor/hash.h"
 #include "tensor/view.h"
+#include "util/file.h"
 #include "util/memory.h"
 #include "util/system.h"
 
@@ -115,32 +116,6 @@ static fxtap_status create(fx_job *job, const char *name, bool read_only, int *f
     return *fd_out >= 0 ? FXTAP_OK : fx_tree_error(job->call, errno, "create", name);
 }
 
-/* All of both parts, whatever single calls take (Linux: 2147479552 bytes at most). 0, or -1 and errno. */
-static int write_all(int fd, const void *first, size_t first_bytes, const void *second, size_t second_bytes)
-{
-    struct iovec parts[2] = {{(void *)(uintptr_t)first, first_bytes}, {(void *)(uintptr_t)second, second_bytes}};
-    int at = first_bytes == 0 ? 1 : 0;
-    while (at < 2 && parts[at].iov_len > 0) {
-        ssize_t n = fx_system.writev(fd, parts + at, parts[1].iov_len == 0 ? 1 : 2 - at);
-        if (n < 0 && errno == EINTR) {
-            continue;
-        }
-        if (n <= 0) {
-            errno = n == 0 ? ENOSPC : errno;
-            return -1;
-        }
-        size_t left = (size_t)n;
-        while (at < 2 && left >= parts[at].iov_len) {
-            left -= parts[at++].iov_len;
-        }
-        if (at < 2) {
-            parts[at].iov_base = (char *)parts[at].iov_base + left;
-            parts[at].iov_len -= left;
-        }
-    }
-    return 0;
-}
-
 static void *block_of(void **scratch)
 {
     if (*scratch == NULL) {
@@ -161,8 +136,10 @@ typedef struct output {
 /* The header goes out with the first block. */
 static fxtap_status put(output *out, const void *bytes, size_t n_bytes)
 {
-    if (write_all(out->fd, out->header, out->header_bytes, bytes, n_bytes) != 0) {
-        return fx_tree_error(out->job->call, errno, "write", out->name);
+    struct iovec parts[2] = {{out->header, out->header_bytes}, {(void *)(uintptr_t)bytes, n_bytes}};
+    int error_number = fx_writev_parts(out->fd, parts, 2);
+    if (error_number != 0) {
+        return fx_tree_error(out->job->call, error_number, "write", out->name);
     }
     out->header_bytes = 0;
     return FXTAP_OK;

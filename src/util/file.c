@@ -28,12 +28,6 @@ static size_t at_most(size_t n_bytes)
     return n_bytes < limit ? n_bytes : limit;
 }
 
-/* A write that moves nothing and names no error would be repeated for ever: it counts as a full disk. */
-static fxtap_status write_failed(ssize_t result, const char *path)
-{
-    return fx_error_errno(result == 0 ? ENOSPC : errno, "write", path);
-}
-
 /* How many leading parts one call may take, so that their sum stays within the limit; 0: the first is too large. */
 static size_t parts_in_call(const struct iovec *parts, size_t n_parts)
 {
@@ -58,22 +52,27 @@ static void advance(struct iovec **parts, size_t *n_parts, size_t n_bytes)
     }
 }
 
-fxtap_status fx_writev_all(int fd, struct iovec *parts, size_t n_parts, const char *path)
+/* A write that moves nothing and names no error would be repeated for ever: it counts as a full disk. */
+int fx_writev_parts(int fd, struct iovec *parts, size_t n_parts)
 {
     advance(&parts, &n_parts, 0);
     while (n_parts > 0) {
         size_t n_now = parts_in_call(parts, n_parts);
         struct iovec start = {parts->iov_base, at_most(parts->iov_len)};
         ssize_t n = fx_system.writev(fd, n_now > 0 ? parts : &start, n_now > 0 ? (int)n_now : 1);
-        if (n < 0 && errno == EINTR) {
-            continue;
+        if (n > 0) {
+            advance(&parts, &n_parts, (size_t)n);
+        } else if (n == 0 || errno != EINTR) {
+            return n == 0 ? ENOSPC : errno;
         }
-        if (n <= 0) {
-            return write_failed(n, path);
-        }
-        advance(&parts, &n_parts, (size_t)n);
     }
-    return FXTAP_OK;
+    return 0;
+}
+
+fxtap_status fx_writev_all(int fd, struct iovec *parts, size_t n_parts, const char *path)
+{
+    int error_number = fx_writev_parts(fd, parts, n_parts);
+    return error_number == 0 ? FXTAP_OK : fx_error_errno(error_number, "write", path);
 }
 
 fxtap_status fx_write_all(int fd, const void *bytes, size_t n_bytes, const char *path)

@@ -17,6 +17,9 @@ fxtap_status fx_write_all(int fd, const void *bytes, size_t n_bytes, const char 
 /* All of `parts`, in order; the entries are used up on the way. */
 fxtap_status fx_writev_all(int fd, struct iovec *parts, size_t n_parts, const char *path);
 
+/* The same for callers with a message of their own: 0, or the errno. A write that moves nothing is ENOSPC. */
+int fx_writev_parts(int fd, struct iovec *parts, size_t n_parts);
+
 /* Exactly `n_bytes` from `offset` on; FXTAP_E_FORMAT where the file ends before. */
 fxtap_status fx_pread_all(int fd, void *bytes, size_t n_bytes, uint64_t offset, const char *path);
 
