@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "tensor/cpu.h"
+#include "tensor/difference.h"
 #include "tensor/hash.h"
 #include "tensor/stats.h"
 
@@ -83,6 +84,19 @@ static void run_view(fxtap_dtype dtype)
     sink = (uint64_t)fxtap_stats_compute(&view, &stats, &hash);
 }
 
+static fxtap_dtype judged;
+
+static void run_difference(fxtap_dtype dtype)
+{
+    fx_difference_options options = {.rtol = 1e-3, .atol = 1e-5, .judged = judged, .n_worst = 5};
+    fx_difference_result result;
+    int64_t shape[1] = {(int64_t)(n_bytes / fxtap_dtype_size(dtype))};
+    fxtap_view b = {.data = left, .dtype = dtype, .ndim = 1, .shape = shape};
+    fxtap_view a = {.data = right, .dtype = dtype, .ndim = 1, .shape = shape};
+    fx_difference_compute(&b, &a, &options, &result);
+    sink = result.mismatched;
+}
+
 static void fill(unsigned char *bytes, fxtap_dtype dtype)
 {
     uint64_t random = 88172645463325252u;
@@ -107,6 +121,57 @@ static void fill(unsigned char *bytes, fxtap_dtype dtype)
             memcpy(bytes + i * fxtap_dtype_size(dtype), from, fxtap_dtype_size(dtype));
         }
     }
+}
+
+/* The same bytes with the lowest bits of every element changed. */
+static void perturb(fxtap_dtype dtype)
+{
+    size_t size = fxtap_dtype_size(dtype);
+    memcpy(right, left, n_bytes);
+    for (size_t i = 0; i < n_bytes / size; i++) {
+        right[i * size] ^= (unsigned char)(i * 2654435761u >> 16) & 7;
+    }
+}
+
+static void bench_difference(void)
+{
+    static const fxtap_dtype dtypes[] = {FXTAP_FLOAT32, FXTAP_BFLOAT16, FXTAP_FLOAT16,
+                                         FXTAP_FLOAT64, FXTAP_INT32,    FXTAP_INT64, FXTAP_UINT8, FXTAP_COMPLEX64};
+    for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++) {
+        fxtap_dtype saved = dtypes[i] == FXTAP_BFLOAT16 ? FXTAP_FLOAT32 : dtypes[i];
+        judged = dtypes[i];
+        fill(left, saved);
+        perturb(saved);
+        report("difference", fxtap_dtype_name(judged), 2.0 * (double)n_bytes, run_difference, saved);
+        if (i == 0) {
+            memcpy(left + n_bytes / 2, "\377\377\377\177", 4); /* one NaN */
+            for (size_t k = 0; k < n_bytes / 4; k += 1000) {
+                memcpy(left + 4 * k, "\0\0\200\177", 4);
+            }
+            report("difference, with Inf", "float32", 2.0 * (double)n_bytes, run_difference, saved);
+            memcpy(right, left, n_bytes);
+            report("difference, equal", "float32", 2.0 * (double)n_bytes, run_difference, saved);
+        }
+    }
+}
+
+static void run_small_differences(void)
+{
+    static const size_t lengths[] = {1, 64, 1024};
+    judged = FXTAP_FLOAT32;
+    fill(left, FXTAP_FLOAT32);
+    perturb(FXTAP_FLOAT32);
+    size_t whole = n_bytes;
+    for (size_t k = 0; k < sizeof lengths / sizeof *lengths; k++) {
+        n_bytes = 4 * lengths[k];
+        double start = now();
+        for (int i = 0; i < 20000; i++) {
+            run_difference(FXTAP_FLOAT32);
+        }
+        printf("%-8s difference of %4zu float32 %12.0f ns\n", fx_cpu_name(fx_cpu()), lengths[k],
+               (now() - start) * 1e9 / 20000);
+    }
+    n_bytes = whole;
 }
 
 static void run_small(void)
@@ -155,6 +220,8 @@ int main(int argc, char **argv)
         }
         fill(left, FXTAP_FLOAT32);
         run_small();
+        bench_difference();
+        run_small_differences();
     }
     free(left);
     free(right);

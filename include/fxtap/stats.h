@@ -3,16 +3,19 @@
  *
  * Definitions (documented once, here):
  *  - count: all elements. nan/pos_inf/neg_inf/zero/subnormal counts partition what they say; -0.0 is a zero.
- *    Complex: an element is NaN when a part is NaN; else pos_inf when a part is infinite; zero when both parts are.
+ *    Complex: an element is NaN when a part is NaN; else pos_inf when a part is infinite; zero when both parts are;
+ *    subnormal when it is none of these and a part is subnormal.
  *    Subnormal is judged in the original dtype.
  *  - min, max: over the elements that are not NaN, infinities included; absent for complex and when there is none.
+ *    -0.0 counts as less than 0.0.
  *    Integers and bool have them exactly in min_int / max_int (unsigned 64-bit: read as uint64_t).
  *  - abs_max: largest magnitude (complex: modulus), infinities included. int64 minimum gives 2^63 exactly.
  *  - mean, std (population), rms, l2_norm: over the finite elements, accumulated in float64 or wider; integers
  *    exactly, rounded once at the end. rms = sqrt(sum |x|^2 / n), l2_norm = sqrt(sum |x|^2). NaN where n is 0.
  *    Complex mean is (mean, mean_imag); std is sqrt(mean(|x - mean|^2)).
- *  - The scalar and the vector code give identical counts, min, max and abs_max; mean, std, rms and l2_norm agree
- *    to 1e-12 relative (the order of summation differs).
+ *  - The scalar and the vector code give the same bits, and so do a strided view and its contiguous copy.
+ *  - Accuracy: std, rms and l2_norm within 1e-12 relative, mean within 1e-12 of the mean magnitude, also far from
+ *    zero and near the ends of float64's range (where l2_norm alone may overflow to infinity).
  */
 #ifndef FXTAP_STATS_H
 #define FXTAP_STATS_H
@@ -63,8 +66,11 @@ typedef struct fxtap_hash128 {
 FXTAP_API fxtap_status fxtap_stats_compute(const fxtap_view *view, fxtap_stats *out, fxtap_hash128 *hash_out);
 
 /*
- * Bins for a histogram of the finite elements over [low, high] in `n_bins` equal parts (the last one closed).
- * `bins` has n_bins entries and is overwritten; elements outside the range are not counted.
+ * Bins for a histogram of the finite elements over [low, high] in `n_bins` equal parts (the last one closed): element
+ * x is in bin floor((x - low) * n_bins / (high - low)), computed in long double; where low equals high, in bin 0.
+ * Complex elements count with their modulus; 64-bit integers are rounded to float64 first. `bins` has n_bins entries
+ * and is overwritten; elements outside the range are not counted.
+ * FXTAP_E_INVALID (n_bins 0, low over high or not finite), FXTAP_E_UNSUPPORTED, FXTAP_E_NOMEM.
  */
 FXTAP_API fxtap_status fxtap_stats_histogram(const fxtap_view *view, double low, double high, size_t n_bins,
                                              uint64_t *bins);
