@@ -16,6 +16,7 @@ from typing import Any
 from . import _core
 from .backend import get_npu_backend
 from .config import CompilerConfig, OptionError
+from .reading import open_dump as open
 from .scope import dump
 from .selection import FilterError, glob_filter
 
@@ -30,6 +31,7 @@ __all__ = [
     "get_npu_backend",
     "glob_filter",
     "logger",
+    "open",
 ]
 
 logger = logging.getLogger("fxtap")

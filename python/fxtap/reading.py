@@ -1,0 +1,512 @@
+"""Reading a dump: ranks, graphs, steps, nodes and tensors, each loaded when it is first asked for."""
+
+from __future__ import annotations
+
+import errno
+import html
+import os
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, overload
+
+import numpy as np
+
+from . import _core
+
+if TYPE_CHECKING:
+    import pandas
+
+__all__ = ["DumpReader", "GraphReader", "NodeReader", "RankReader", "StepReader", "Tensor", "TensorList", "open_dump"]
+
+SHOWN = 12
+"""Rows that a table in a terminal or a notebook shows before it says how many more there are."""
+
+_IO = {"INPUT": 0, "OUTPUT": 1, "INOUT": 2}
+_STATS = ("count", "min", "max", "mean", "std", "rms", "l2_norm", "abs_max")
+_COUNTS = ("nan_count", "pos_inf_count", "neg_inf_count", "zero_count", "subnormal_count")
+_loading = threading.Lock()  # one tensor's fields are filled by one thread at a time
+
+
+def _number(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, (float, complex)) else "" if value is None else str(value)
+
+
+def _rows(header: Sequence[str], rows: Iterable[Sequence[str]], total: int) -> str:
+    """Return an aligned table, and a line for what it leaves out."""
+    table = [list(header), *(list(row) for row in rows)]
+    widths = [max(len(row[k]) for row in table) for k in range(len(header))]
+    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in table]
+    if total > len(table) - 1:
+        lines.append(f"... {total - len(table) + 1:,} more")
+    return "\n".join(lines)
+
+
+def _html_rows(header: Sequence[str], rows: Iterable[Sequence[str]], total: int) -> str:
+    def line(cells: Sequence[str], tag: str) -> str:
+        return "<tr>" + "".join(f"<{tag}>{html.escape(cell)}</{tag}>" for cell in cells) + "</tr>"
+
+    body = [line(row, "td") for row in rows]
+    if total > len(body):
+        body.append(f"<tr><td colspan={len(header)}>... {total - len(body):,} more</td></tr>")
+    return f"<table><thead>{line(header, 'th')}</thead><tbody>{''.join(body)}</tbody></table>"
+
+
+class _Record:
+    """Attributes from a dict of the C reader's."""
+
+    def __init__(self, fields: dict[str, Any]) -> None:
+        self._fields = fields
+
+    def __getattr__(self, name: str) -> Any:
+        if not name.startswith("_"):
+            try:
+                return self._fields[name]
+            except KeyError:
+                pass
+        raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *self._fields]
+
+
+class Tensor:
+    """One saved tensor.
+
+    Attributes
+    ----------
+    name
+        The file's name without time stamp, in full, as "add-aten.add.Tensor.INPUT.0".
+    node, target, io, position, arg_name
+        The operator, "INPUT", "OUTPUT" or "INOUT", which one ("0", "1.2", a keyword), and its name in the schema.
+    rank, graph, step, order
+        Where it stands; `order` is the execution order of its node.
+    dtype, shape, strides, device
+        As the tensor had them; dtype is torch's name, as "bfloat16". `shape` is of the saved array.
+    saved_dtype, bytes, hash, path
+        Of the file. `path` is None where there is none.
+    skipped
+        What stood there where no value was saved, as "None" or "meta tensor".
+    min, max, mean, std, rms, l2_norm, abs_max, count, nan_count, ...
+        Statistics, from the index, else computed from the file.
+    """
+
+    def __init__(self, tensors: _core.Tensors, index: int) -> None:
+        self._tensors = tensors
+        self._index = index
+
+    @cached_property
+    def _fields(self) -> dict[str, Any]:
+        return self._tensors[self._index]
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") or name not in self._fields:
+            raise AttributeError(f"a tensor has no attribute {name!r}")
+        value = self._fields[name]
+        if value is None and self._fields["skipped"] is None and self._fields["path"] is not None:
+            self._load(name)
+            value = self._fields[name]
+        return value
+
+    def _load(self, name: str) -> None:
+        """Take from the file what the index did not say."""
+        wants_data = name in _STATS or name in _COUNTS or name == "hash"
+        known = self._fields["count"] if wants_data else self._fields["dtype"]
+        if known is not None or (name not in ("dtype", "shape", "strides", "saved_dtype", "bytes") and not wants_data):
+            return
+        with _loading:
+            (self._tensors.load_stats if wants_data else self._tensors.load_meta)(self._index)
+        self.__dict__.pop("_fields", None)
+
+    @property
+    def place(self) -> str:
+        """INPUT.0, OUTPUT.1, INPUT.alpha, ...; "" for a file that no operator is known of."""
+        return f"{self._fields['io']}.{self._fields['position']}" if self._fields["io"] else ""
+
+    @property
+    def stats(self) -> dict[str, Any]:
+        """All statistics."""
+        return {name: getattr(self, name) for name in (*_STATS, *_COUNTS)}
+
+    def numpy(self) -> np.ndarray[Any, Any]:
+        """Return the values as a read-only array, mapped from the file rather than read.
+
+        bfloat16 and the float8 types come as float32, complex32 as complex64: NumPy has no such types, and no bit is
+        lost.
+
+        Raises
+        ------
+        LookupError
+            Nothing was saved: a dump of statistics alone, or `skipped` says why.
+        OSError, ValueError
+            The file is gone, cut, or no .npy file; object arrays are never unpickled.
+        """
+        path = self._fields["path"]
+        if path is None or self._fields["skipped"] is not None:
+            what = self._fields["skipped"] or "statistics alone were recorded"
+            raise LookupError(f"{self._fields['name']} has no file: {what}")
+        if Path(path).is_symlink():
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
+        try:
+            array: np.ndarray[Any, Any] = np.load(path, mmap_mode="r", allow_pickle=False)
+        except ValueError:  # nothing to map: no elements
+            array = np.load(path, allow_pickle=False)
+            array.flags.writeable = False
+        return array
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+        array = np.asarray(self.numpy(), dtype)
+        return array.copy() if copy else array
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *self._fields]
+
+    def __repr__(self) -> str:
+        fields = self._fields
+        if fields["skipped"] is not None:
+            return f"<Tensor {fields['name']}: {fields['skipped']}, not saved>"
+        return f"<Tensor {fields['name']}: {self.dtype}{list(self.shape or ())}>"
+
+    def _row(self) -> list[str]:
+        fields = self._fields
+        where = [_number(fields[name]) for name in ("rank", "graph", "step")]
+        if fields["skipped"] is not None:
+            return [*where, fields["node"] or fields["name"], self.place, fields["skipped"], "", "", "", ""]
+        try:
+            shape = "x".join(map(str, self.shape or ())) or "scalar"
+            values = [_number(getattr(self, name)) for name in ("min", "max", "mean")]
+        except (OSError, ValueError) as error:
+            return [*where, fields["node"] or fields["name"], self.place, str(error), "", "", "", ""]
+        return [*where, fields["node"] or fields["name"], self.place, str(self.dtype), shape, *values]
+
+
+_TENSOR_HEADER = ("rank", "graph", "step", "node", "place", "dtype", "shape", "min", "max", "mean")
+
+
+class TensorList(Sequence[Tensor]):
+    """Tensors of a dump, in order of rank, graph, step and execution; each is loaded when it is asked for."""
+
+    def __init__(self, tensors: _core.Tensors, chosen: Sequence[int] | None = None) -> None:
+        self._tensors = tensors
+        self._chosen: Sequence[int] = range(len(tensors)) if chosen is None else chosen
+
+    def __len__(self) -> int:
+        return len(self._chosen)
+
+    @overload
+    def __getitem__(self, index: int) -> Tensor: ...
+    @overload
+    def __getitem__(self, index: slice) -> TensorList: ...
+    def __getitem__(self, index: int | slice) -> Tensor | TensorList:
+        if isinstance(index, slice):
+            return TensorList(self._tensors, self._chosen[index])
+        return Tensor(self._tensors, self._chosen[index])
+
+    def __iter__(self) -> Iterator[Tensor]:
+        return (Tensor(self._tensors, index) for index in self._chosen)
+
+    def where(self, keep: Callable[[Tensor], bool]) -> TensorList:
+        """Return the tensors for which a function returns True."""
+        return TensorList(self._tensors, [index for index in self._chosen if keep(Tensor(self._tensors, index))])
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """Return a table with one row a tensor: where it stands, dtype, shape, statistics, file.
+
+        What the index did not record (dumps of TorchAir's own) is read from the files first.
+        """
+        import pandas
+
+        for tensor in self:
+            try:
+                _ = tensor.count
+            except (OSError, ValueError):
+                continue  # text, or a file that cannot be read: the row has what is known
+        frame = pandas.DataFrame(self._tensors.columns())
+        return frame if len(self) == len(self._tensors) else frame.iloc[list(self._chosen)].reset_index(drop=True)
+
+    def __repr__(self) -> str:
+        rows = (tensor._row() for tensor in self[:SHOWN])
+        return f"{len(self):,} tensors\n{_rows(_TENSOR_HEADER, rows, len(self))}"
+
+    def _repr_html_(self) -> str:
+        rows = (tensor._row() for tensor in self[:SHOWN])
+        return f"<p>{len(self):,} tensors</p>{_html_rows(_TENSOR_HEADER, rows, len(self))}"
+
+
+class NodeReader(_Record):
+    """One node of a graph.
+
+    Attributes
+    ----------
+    name, target, order
+        As in the graph; `order` counts from 0 in order of execution.
+    source_file, source_line, source_function, source_code, stack
+        Where it comes from; "" and 0 where that is not known.
+    module_path, module_type
+        The innermost module.
+    skipped
+        Why it is not dumped; None where it is.
+    """
+
+    def __init__(self, graph: GraphReader, fields: dict[str, Any]) -> None:
+        super().__init__(fields)
+        self._graph = graph
+
+    def tensors(self, step: int = -1, io: str | None = None) -> TensorList:
+        """Return its tensors, of one step or (-1) of all."""
+        found = self._graph.tensors(step=step, io=io)
+        return found.where(lambda tensor: tensor.order == self.order)
+
+    def __repr__(self) -> str:
+        where = f" ({self.source_file}:{self.source_line})" if self.source_file else ""
+        skipped = f", not dumped: {self.skipped}" if self.skipped else ""
+        return f"<Node {self.name} = {self.target}{where}{skipped}>"
+
+
+class StepReader(_Record):
+    """One call of a graph.
+
+    Attributes
+    ----------
+    step, call
+        Its number in the graph, and over the whole process (-1 where not known).
+    state, reason
+        "whole", "failed" or "partial", and why.
+    folder, started_us, ended_us
+        Where its files are; microseconds since 1970, UTC.
+    """
+
+    def __init__(self, graph: GraphReader, fields: dict[str, Any]) -> None:
+        super().__init__(fields)
+        self._graph = graph
+
+    def tensors(self, pattern: str | None = None, io: str | None = None) -> TensorList:
+        """Return its tensors, all or those that a pattern matches (node, target, module path, tensor name)."""
+        whole = self.state == "whole"
+        found = self._graph.tensors(pattern, step=self.step if whole else -1, io=io, incomplete=not whole)
+        if whole:
+            return found
+        return found.where(
+            lambda tensor: tensor.state == self.state and str(tensor.path or "").startswith(self.folder + os.sep)
+        )
+
+    def __repr__(self) -> str:
+        return f"<Step {self.step} of graph_{self._graph.graph}{'' if self.state == 'whole' else ': ' + self.state}>"
+
+
+class GraphReader(_Record):
+    """One graph of a dump.
+
+    Attributes
+    ----------
+    graph, kind
+        Its number G, and "inference", "forward" or "backward" (None where not known).
+    strict_key, structural_key, occurrence
+        What pairs it with graphs of other dumps.
+    n_nodes, n_dumped, n_steps, path
+        Counts, and the folder graph_{G}.
+    """
+
+    def __init__(self, dump: DumpReader, run: int, index: int, fields: dict[str, Any]) -> None:
+        super().__init__(fields)
+        self._dump = dump
+        self._place = (run, index)
+
+    @cached_property
+    def steps(self) -> list[StepReader]:
+        """Its calls, failed and partial ones too."""
+        return [StepReader(self, fields) for fields in self._dump._reader.steps(*self._place)]
+
+    @cached_property
+    def nodes(self) -> list[NodeReader]:
+        """Its nodes in order of execution."""
+        return [NodeReader(self, fields) for fields in self._dump._reader.nodes(*self._place)]
+
+    @cached_property
+    def record(self) -> _core.Graph:
+        """The graph itself. LookupError for a dump without an index."""
+        return self._dump._reader.record(*self._place)
+
+    @property
+    def rank(self) -> RankReader:
+        """The rank that it belongs to."""
+        rank: RankReader = self._dump.ranks[self._fields["rank_i"]]
+        return rank
+
+    def node(self, name: str) -> NodeReader:
+        """Return the node of a name. LookupError where there is none."""
+        for node in self.nodes:
+            if node.name == name:
+                return node
+        raise LookupError(f"graph_{self.graph} has no node {name!r}")
+
+    def tensors(
+        self, pattern: str | None = None, *, step: int = -1, io: str | None = None, incomplete: bool = False
+    ) -> TensorList:
+        """Return its tensors, as `DumpReader.tensors`."""
+        rank = self.rank
+        found = self._dump.tensors(
+            pattern, run=self.run, rank=rank.rank, graph=self.graph, step=step, io=io, incomplete=incomplete
+        )
+        if sum(other.rank == rank.rank for other in self._dump.ranks) == 1:
+            return found
+        return found.where(lambda tensor: tensor.world_size == rank.world_size)
+
+    def _row(self) -> list[str]:
+        return [_number(self.rank.rank), str(self.graph), self.kind or "", str(self.n_nodes), str(self.n_dumped),
+                str(self.n_steps)]  # fmt: skip
+
+    def __repr__(self) -> str:
+        kind = f"{self.kind}, " if self.kind else ""
+        return f"<Graph {self.graph}: {kind}{self.n_dumped} nodes dumped, {self.n_steps} steps>"
+
+
+class RankReader(_Record):
+    """One rank of a dump.
+
+    Attributes
+    ----------
+    rank, world_size, path
+        As its folder says.
+    has_index
+        Whether it has an index (fxtap.db).
+    """
+
+    def __init__(self, dump: DumpReader, index: int, fields: dict[str, Any]) -> None:
+        super().__init__(fields)
+        self._dump = dump
+        self._index = index
+
+    @cached_property
+    def runs(self) -> list[dict[str, Any]]:
+        """Processes that wrote it: pid, host, versions, command, times; none without an index."""
+        return self._dump._reader.runs(self._index)
+
+    @property
+    def graphs(self) -> list[GraphReader]:
+        """Its graphs in order of their numbers."""
+        return [graph for graph in self._dump.graphs if graph._fields["rank_i"] == self._index]
+
+    def __repr__(self) -> str:
+        return f"<Rank {self.rank} of {self.world_size}: {len(self.graphs)} graphs>"
+
+
+_GRAPH_HEADER = ("rank", "graph", "kind", "nodes", "dumped", "steps")
+
+
+class DumpReader:
+    """A dump, opened for reading. Made by `fxtap.open`.
+
+    Attributes
+    ----------
+    path, kind
+        What was opened; "indexed", "named" (no index: TorchAir's own), "plain" (other .npy files) or "file".
+    warnings
+        One line for each thing that could not be read as it should.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], run: int = 0) -> None:
+        self._reader = _core.Reader(path)
+        self._run = run
+        self.path = self._reader.path
+        self.kind = self._reader.kind
+
+    @property
+    def warnings(self) -> list[str]:
+        """One line for each thing that could not be read as it should."""
+        return self._reader.warnings
+
+    @cached_property
+    def ranks(self) -> list[RankReader]:
+        """Its ranks."""
+        return [RankReader(self, index, fields) for index, fields in enumerate(self._reader.ranks())]
+
+    @cached_property
+    def graphs(self) -> list[GraphReader]:
+        """Graphs of all ranks."""
+        found = self._reader.graphs(self._run)
+        return [GraphReader(self, self._run, index, fields) for index, fields in enumerate(found)]
+
+    def tensors(
+        self,
+        pattern: str | None = None,
+        *,
+        rank: int = -1,
+        graph: int = -1,
+        step: int = -1,
+        io: str | None = None,
+        incomplete: bool = False,
+        run: int | None = None,
+    ) -> TensorList:
+        """Return tensors, all or some.
+
+        Parameters
+        ----------
+        pattern
+            Shell pattern on node name, target, module path or tensor name, as "*attn*" or "add_1*.OUTPUT.*".
+        rank, graph, step
+            One number, or -1 for all.
+        io
+            "INPUT", "OUTPUT", "INOUT", or None for all.
+        incomplete
+            Tensors of failed and partial steps too.
+        """
+        if io is not None and io.upper() not in _IO:
+            raise ValueError(f"io is INPUT, OUTPUT, INOUT or None, not {io!r}")
+        found = self._reader.tensors(
+            run=self._run if run is None else run,
+            rank=rank,
+            graph=graph,
+            step=step,
+            incomplete=incomplete,
+            pattern=pattern,
+            io=-1 if io is None else _IO[io.upper()],
+        )
+        return TensorList(found)
+
+    def __getitem__(self, name: str) -> TensorList:
+        """Return the tensors of a name, a node's or a tensor's, exactly; KeyError where there are none."""
+        found = self.tensors().where(lambda tensor: name in (tensor.name, tensor.node))
+        if not found:
+            raise KeyError(name)
+        return found
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """Return a table with one row a tensor."""
+        return self.tensors().to_pandas()
+
+    def __repr__(self) -> str:
+        rows = _rows(_GRAPH_HEADER, (graph._row() for graph in self.graphs[:SHOWN]), len(self.graphs))
+        return "\n".join([f"<dump {self.path}: {len(self.ranks)} ranks, {len(self.graphs)} graphs>", rows])
+
+    def _repr_html_(self) -> str:
+        rows = _html_rows(_GRAPH_HEADER, (graph._row() for graph in self.graphs[:SHOWN]), len(self.graphs))
+        return f"<p>dump <code>{html.escape(self.path)}</code></p>{rows}"
+
+
+def open_dump(path: str | os.PathLike[str], *, run: int = 0) -> DumpReader:
+    """Open a dump for reading.
+
+    Parameters
+    ----------
+    path
+        A dump root, a rank, graph or step folder (failed and partial ones too), a folder of .npy files, or one such
+        file; written by fxtap or by TorchAir.
+    run
+        Which process's part of it: 0 the latest, -1 all, else the number of a run.
+
+    Raises
+    ------
+    OSError, LookupError
+        It cannot be read, or there is nothing in it.
+    ValueError
+        Its index is of a later version of fxtap.
+
+    Examples
+    --------
+    >>> dump = fxtap.open("dump")  # doctest: +SKIP
+    >>> dump.tensors("*attn*", io="OUTPUT")[0].numpy()  # doctest: +SKIP
+    >>> dump.to_pandas().sort_values("abs_max")  # doctest: +SKIP
+    """
+    return DumpReader(path, run)

@@ -1,0 +1,177 @@
+"""fxtap.open: dumps of fxtap and of TorchAir, lazily, as NumPy and pandas."""
+
+import tarfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import fxtap
+from dumps import run
+
+TORCHAIR = Path(__file__).parent.parent / "data" / "torchair" / "dumps"
+
+
+class Net(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.fc = torch.nn.Linear(4, 3)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return (self.fc(x).bfloat16() * 2).softmax(-1)
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    with torch.no_grad():
+        run(tmp_path / "dump", Net(), torch.arange(8.0).reshape(2, 4))
+    return tmp_path / "dump"
+
+
+def test_from_root_to_values(root: Path) -> None:
+    dump = fxtap.open(root)
+    assert dump.kind == "indexed" and dump.path == str(root) and not dump.warnings
+    (rank,) = dump.ranks
+    assert (rank.rank, rank.world_size, rank.has_index) == (0, 1, True)
+    assert rank.runs[-1]["versions"].startswith(f"torch {torch.__version__}")
+    (graph,) = rank.graphs
+    assert graph.kind == "inference" and len(graph.strict_key) == 32 and graph.rank is rank
+    (step,) = graph.steps
+    assert (step.step, step.state) == (0, "whole")
+    node = graph.node("addmm")
+    assert node.target == "aten.addmm.default" and node.source_file == __file__ and node.module_path.endswith("fc")
+    assert [tensor.place for tensor in node.tensors()] == ["INPUT.0", "INPUT.1", "INPUT.2", "OUTPUT.0"]
+    given = node.tensors(io="INPUT")[1]
+    assert given.numpy().tolist() == torch.arange(8.0).reshape(2, 4).tolist()
+    assert (given.dtype, given.shape, given.min, given.max, given.arg_name) == ("float32", (2, 4), 0.0, 7.0, "mat1")
+    assert tuple(graph.record.names) == tuple(node.name for node in graph.nodes)
+
+
+def test_arrays_are_mapped_and_read_only(root: Path) -> None:
+    tensor = fxtap.open(root)["addmm-aten.addmm.default.INPUT.1"][0]
+    array = tensor.numpy()
+    assert isinstance(array, np.memmap)
+    with pytest.raises(ValueError, match="read-only"):
+        array[0, 0] = 1
+    assert np.asarray(tensor).sum() == 28 and np.array(tensor, dtype=np.float64).dtype == np.float64
+
+
+def test_bfloat16_comes_as_float32(root: Path) -> None:
+    tensor = fxtap.open(root).tensors("mul*", io="OUTPUT")[0]
+    assert (tensor.dtype, tensor.saved_dtype, tensor.numpy().dtype) == ("bfloat16", "float32", np.float32)
+
+
+def test_patterns_and_names(root: Path) -> None:
+    dump = fxtap.open(root)
+    everything = dump.tensors()
+    assert 0 < len(dump.tensors("*fc*")) < len(everything)
+    assert {tensor.node for tensor in dump.tensors("aten.addmm.*")} == {"addmm"}
+    assert len(dump["addmm"]) == 4 and len(everything[:3]) == 3 and everything[-1].node == everything[-1:][0].node
+    assert len(dump.tensors(io="output")) + len(dump.tensors(io="INPUT")) == len(everything)
+    with pytest.raises(KeyError):
+        dump["nothing"]
+    with pytest.raises(ValueError, match="INPUT"):
+        dump.tensors(io="in")
+    with pytest.raises(LookupError, match="nothing"):
+        dump.graphs[0].node("nothing")
+    with pytest.raises(AttributeError):
+        _ = everything[0].nothing
+
+
+def test_pandas(root: Path) -> None:
+    pytest.importorskip("pandas")
+    dump = fxtap.open(root)
+    frame = dump.to_pandas()
+    assert len(frame) == len(dump.tensors())
+    row = frame[frame["name"] == "addmm-aten.addmm.default.INPUT.1"].iloc[0]
+    assert row["max"] == 7.0 and row["shape"] == (2, 4) and row["node"] == "addmm"
+    part = dump.tensors("addmm").to_pandas()
+    assert list(part["io"]) == ["INPUT", "INPUT", "INPUT", "OUTPUT"]
+    assert list(dump.tensors()[2:4].to_pandas()["name"]) == [tensor.name for tensor in dump.tensors()[2:4]]
+
+
+def test_repr(root: Path) -> None:
+    dump = fxtap.open(root)
+    assert "inference" in repr(dump) and str(root) in repr(dump)
+    text = repr(dump.tensors())
+    assert "addmm" in text and "float32" in text and max(map(len, text.splitlines())) < 160
+    assert "<table>" in dump._repr_html_() and "<td>addmm</td>" in dump.tensors()._repr_html_()
+    assert "addmm" in repr(dump.graphs[0].node("addmm")) and "Rank 0" in repr(dump.ranks[0])
+    assert repr(dump["addmm"][0]).startswith("<Tensor addmm-aten.addmm.default.INPUT.0: float32[3]")
+    assert "Step 0" in repr(dump.graphs[0].steps[0]) and "inference" in repr(dump.graphs[0])
+
+
+def test_statistics_alone(tmp_path: Path) -> None:
+    run(tmp_path, torch.sin, torch.full((3,), 2.0), type="stats")
+    assert not list(tmp_path.rglob("*.npy"))
+    tensor = fxtap.open(tmp_path).tensors(io="INPUT")[0]
+    assert (tensor.min, tensor.max, tensor.count, tensor.path) == (2.0, 2.0, 3, None)
+    with pytest.raises(LookupError, match="statistics alone"):
+        tensor.numpy()
+
+
+def test_none_is_recorded_without_a_file(tmp_path: Path) -> None:
+    run(tmp_path, lambda x: torch.ops.aten.clamp(x, None, 1.0), torch.randn(3))
+    tensors = fxtap.open(tmp_path)["clamp"]
+    (nothing,) = [tensor for tensor in tensors if tensor.position == "1"]
+    assert nothing.skipped == "None" and "not saved" in repr(nothing)
+    with pytest.raises(LookupError, match="None"):
+        nothing.numpy()
+    assert "None" in repr(tensors)
+
+
+@pytest.mark.parametrize("name", ["toy", "mlp", "cnn", "misc"])
+def test_dumps_of_torchairs_own(name: str, tmp_path: Path) -> None:
+    with tarfile.open(TORCHAIR / f"{name}.tar.gz") as archive:
+        archive.extractall(tmp_path, filter="data")
+    dump = fxtap.open(tmp_path)
+    assert dump.kind == "named" and not dump.ranks[0].has_index and not dump.ranks[0].runs
+    readable = 0
+    for tensor in dump.tensors():
+        try:
+            array = tensor.numpy()
+        except ValueError as error:
+            assert "pickle" in str(error) or "Object arrays" in str(error)
+            continue
+        readable += 1
+        assert array.shape == tuple(tensor.shape)
+        if array.dtype.kind in "fiub" and array.size and not np.isnan(array).any():
+            assert tensor.max == array.max() and tensor.count == array.size
+    assert readable >= len(dump.tensors()) - 3 and readable > 20
+    with pytest.raises(LookupError):
+        _ = dump.graphs[0].record
+    assert len(dump.graphs[0].nodes) == dump.graphs[0].n_nodes
+    assert repr(dump) and repr(dump.tensors())
+    assert len(dump.to_pandas()) == len(dump.tensors())
+
+
+def test_plain_folders_and_files(tmp_path: Path) -> None:
+    (tmp_path / "sub").mkdir()
+    np.save(tmp_path / "sub" / "a.npy", np.arange(6).reshape(2, 3))
+    np.save(tmp_path / "empty.npy", np.zeros((0, 3)))
+    dump = fxtap.open(tmp_path)
+    assert dump.kind == "plain"
+    by_name = {Path(str(tensor.path)).name: tensor for tensor in dump.tensors()}
+    assert by_name["a.npy"].numpy().sum() == 15 and by_name["a.npy"].max == 5
+    assert by_name["empty.npy"].numpy().shape == (0, 3)
+    assert repr(dump.tensors())
+    single = fxtap.open(tmp_path / "sub" / "a.npy")
+    assert single.kind == "file" and single.tensors()[0].numpy()[1, 2] == 5
+
+
+def test_links_inside_a_dump_are_not_followed(tmp_path: Path) -> None:
+    np.save(tmp_path / "secret.npy", np.zeros(3))
+    (tmp_path / "dump").mkdir()
+    np.save(tmp_path / "dump" / "a.npy", np.ones(3))
+    (tmp_path / "dump" / "b.npy").symlink_to(tmp_path / "secret.npy")
+    dump = fxtap.open(tmp_path / "dump")
+    assert all(not str(tensor.path).endswith("secret.npy") for tensor in dump.tensors())
+    assert len(dump.tensors()) == 1 and any("b.npy" in warning for warning in dump.warnings)
+
+
+def test_nothing_there(tmp_path: Path) -> None:
+    with pytest.raises((OSError, LookupError)):
+        fxtap.open(tmp_path / "nowhere")
+    with pytest.raises((OSError, LookupError)):
+        fxtap.open(tmp_path)
