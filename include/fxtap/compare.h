@@ -94,6 +94,15 @@ typedef struct fxtap_coordinate {
     double target;
 } fxtap_coordinate;
 
+/* How the values of both sides are spread: for the pairs that a reader will look at first. */
+typedef struct fxtap_histograms {
+    double low; /* the bins divide [low, high] equally; finite values only */
+    double high;
+    size_t n_bins;
+    const uint64_t *golden;
+    const uint64_t *target;
+} fxtap_histograms;
+
 typedef struct fxtap_pair {
     fxtap_verdict verdict;
     fxtap_pairing pairing;
@@ -136,6 +145,7 @@ typedef struct fxtap_pair {
     size_t n_worst;
     bool has_stats;
     fxtap_stats golden_stats, target_stats;
+    const fxtap_histograms *histograms; /* NULL but for origins and the worst pairs */
 } fxtap_pair;
 
 typedef enum fxtap_origin_reason {
@@ -146,6 +156,23 @@ typedef enum fxtap_origin_reason {
     FXTAP_ORIGIN_REGION = 5     /* its inputs were not dumped: the error began between here and the operators above */
 } fxtap_origin_reason;
 
+/* One node near an origin. */
+typedef struct fxtap_neighbour {
+    const char *node;
+    const char *target;
+    int32_t depth; /* hops above (negative) or below the origin, which is 0 */
+    bool is_judged;
+    bool is_bad;
+    double rel_l2; /* largest of its outputs */
+} fxtap_neighbour;
+
+typedef struct fxtap_neighbourhood {
+    const fxtap_neighbour *nodes; /* in execution order */
+    size_t n_nodes;
+    const uint32_t *edges; /* producer, consumer, producer, consumer ...: indices into nodes */
+    size_t n_edges;
+} fxtap_neighbourhood;
+
 typedef struct fxtap_origin {
     fxtap_origin_reason reason;
     const fxtap_pair *pair; /* the worst output (or the input) that differs */
@@ -153,7 +180,8 @@ typedef struct fxtap_origin {
     double output_error;    /* largest rel_l2 of its outputs */
     double growth;          /* output_error / input_error; infinite where the inputs are identical */
     size_t n_carried;       /* operators below it that only carry the error on */
-    const char *golden_target; /* operators, where the two sides call different ones */
+    const char *other_target; /* target side's operator, where the two sides call different ones */
+    const fxtap_neighbourhood *around; /* the graph two hops around it; NULL without a record, and after the first few */
 } fxtap_origin;
 
 typedef struct fxtap_group { /* one pair of steps of one pair of graphs */

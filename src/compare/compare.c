@@ -129,6 +129,9 @@ static fxtap_status run(fx_comparison *c, fxtap_status (*pair_up)(fx_comparison 
         status = find_origins(c);
     }
     if (status == FXTAP_OK) {
+        status = fx_add_histograms(c);
+    }
+    if (status == FXTAP_OK) {
         fx_report_tally(c->report);
         *out = c->report;
         c->report = NULL;

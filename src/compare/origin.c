@@ -26,8 +26,10 @@ typedef struct node_state {
 typedef struct search {
     fx_comparison *comparison;
     fx_group_work *group;
-    fx_wiring *wiring;   /* golden's; NULL where there is no record */
-    node_state *states;  /* one a node of the record; NULL likewise */
+    const fxtap_graph *record; /* golden's; NULL where there is none */
+    fx_wiring *wiring;
+    node_state *states; /* one a node of the record */
+    fx_node_health *health;
     size_t n_states;
     size_t last_origin;  /* without wiring: what bad nodes are counted to */
     bool any_bad_output; /* without wiring */
@@ -177,6 +179,18 @@ static const fxtap_pair *worst_output(const search *s, const fx_node_pair *node,
     return worst;
 }
 
+static double largest_error(const search *s, const fx_node_pair *node)
+{
+    double largest = 0.0;
+    for (size_t i = node->first_pair; i < node->first_pair + node->n_pairs; i++) {
+        const fxtap_pair *pair = pair_at(s, i);
+        if (pair->io != FXTAP_INPUT && is_judged(pair)) {
+            largest = fmax(largest, error_of(pair));
+        }
+    }
+    return largest;
+}
+
 static fxtap_status add_origin(search *s, const fx_node_pair *node, const fxtap_pair *pair,
                                fxtap_origin_reason reason, const evidence *e, size_t *index_out)
 {
@@ -185,7 +199,7 @@ static fxtap_status add_origin(search *s, const fx_node_pair *node, const fxtap_
         .pair = pair,
         .input_error = e->input_error,
         .output_error = error_of(pair),
-        .golden_target = node->golden != NULL && node->target != NULL &&
+        .other_target = node->golden != NULL && node->target != NULL &&
                                  strcmp(node->golden->target, node->target->target) != 0
                              ? fx_arena_strdup(&s->comparison->report->arena, node->target->target)
                              : NULL,
@@ -252,6 +266,7 @@ static fxtap_status visit(search *s, const fx_node_pair *node, size_t order)
     }
     if (order < s->n_states && any_output) {
         s->states[order] = (node_state){output != NULL ? BAD : GOOD, e.origin};
+        s->health[order] = (fx_node_health){true, output != NULL, largest_error(s, node)};
     }
     return status;
 }
@@ -278,19 +293,19 @@ static void infer_undumped(search *s, size_t i)
 
 static fxtap_status open_search(search *s)
 {
-    const fxtap_graph *record = NULL;
     s->last_origin = NO_ORIGIN;
     if (s->group->golden_graph == NULL ||
-        fxtap_reader_record(s->comparison->golden.reader, s->group->golden_graph, &record) != FXTAP_OK) {
+        fxtap_reader_record(s->comparison->golden.reader, s->group->golden_graph, &s->record) != FXTAP_OK) {
         return FXTAP_OK;
     }
-    fxtap_status status = fx_wiring_create(record, &s->wiring);
+    fxtap_status status = fx_wiring_create(s->record, &s->wiring);
     if (status != FXTAP_OK) {
         return status;
     }
     s->n_states = fx_wiring_node_count(s->wiring);
     s->states = fx_calloc(s->n_states, sizeof *s->states);
-    if (s->states == NULL) {
+    s->health = fx_calloc(s->n_states, sizeof *s->health);
+    if (s->states == NULL || s->health == NULL) {
         return FXTAP_E_NOMEM;
     }
     for (size_t i = 0; i < s->n_states; i++) {
@@ -309,9 +324,25 @@ static void infer_between(search *s, size_t from, size_t to)
     }
 }
 
+static fxtap_status add_neighbourhoods(search *s, size_t first_origin)
+{
+    fxtap_report *report = s->comparison->report;
+    for (size_t i = first_origin; i < report->n_origins && i < FX_DETAILED_ORIGINS; i++) {
+        size_t node = report->origins[i].pair->order;
+        if (node < s->n_states) {
+            report->origins[i].around = fx_neighbourhood(&report->arena, s->record, s->wiring, s->health, node);
+            if (report->origins[i].around == NULL) {
+                return FXTAP_E_NOMEM;
+            }
+        }
+    }
+    return FXTAP_OK;
+}
+
 fxtap_status fx_find_origins(fx_comparison *comparison, fx_group_work *group)
 {
     search s = {.comparison = comparison, .group = group};
+    size_t first_origin = comparison->report->n_origins;
     fxtap_status status = open_search(&s);
     size_t next = 0;
     for (size_t i = 0; i < group->n_nodes && status == FXTAP_OK; i++) {
@@ -323,8 +354,12 @@ fxtap_status fx_find_origins(fx_comparison *comparison, fx_group_work *group)
         }
         status = visit(&s, node, order);
     }
+    if (status == FXTAP_OK && s.wiring != NULL) {
+        status = add_neighbourhoods(&s, first_origin);
+    }
     fx_wiring_free(s.wiring);
     fx_free(s.states);
+    fx_free(s.health);
     return status;
 }
 

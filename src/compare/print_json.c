@@ -117,8 +117,8 @@ static void write_origin(fxtap_json *json, const fxtap_origin *origin)
     fxtap_json_double(json, "output_error", origin->output_error);
     fxtap_json_double(json, "growth", origin->growth);
     fxtap_json_uint(json, "carried_by", origin->n_carried);
-    if (origin->golden_target != NULL) {
-        fxtap_json_string(json, "other_target", origin->golden_target);
+    if (origin->other_target != NULL) {
+        fxtap_json_string(json, "other_target", origin->other_target);
     }
     if (origin->pair->measured) {
         metrics(json, origin->pair);

@@ -233,9 +233,9 @@ static void origin_block(const page *p, const fxtap_origin *origin, bool is_firs
     colour(p, "0");
     fxtap_buffer_text(p->out, "  ");
     safe_text(p, pair->target, p->width - 48);
-    if (origin->golden_target != NULL) {
+    if (origin->other_target != NULL) {
         fxtap_buffer_text(p->out, " against ");
-        safe_text(p, origin->golden_target, 30);
+        safe_text(p, origin->other_target, 30);
     }
     fxtap_buffer_printf(p->out, "\n        %s\n", reason_line(origin->reason));
     place_lines(p, pair);

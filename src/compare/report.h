@@ -165,4 +165,22 @@ fxtap_status fx_mark_undefined(fx_comparison *comparison, fx_group_work *group);
 /* Finds the origins in one judged group. */
 fxtap_status fx_find_origins(fx_comparison *comparison, fx_group_work *group);
 
+/* ---- around.c ---- */
+
+typedef struct fx_node_health {
+    bool is_judged;
+    bool is_bad;
+    double rel_l2;
+} fx_node_health;
+
+/* The graph within FX_AROUND_HOPS of a node; `health` has one entry a node of the record. NULL: no memory. */
+const fxtap_neighbourhood *fx_neighbourhood(fx_arena *arena, const fxtap_graph *graph, const fx_wiring *wiring,
+                                            const fx_node_health *health, size_t node);
+
+/* Histograms of the origins' pairs and of the worst others. */
+fxtap_status fx_add_histograms(fx_comparison *comparison);
+
+#define FX_AROUND_HOPS 2
+#define FX_DETAILED_ORIGINS 8 /* how many origins get a neighbourhood, how many other pairs a histogram */
+
 #endif

@@ -1,0 +1,227 @@
+/* around.c - what a reader wants to see beside an origin: the graph around it, and how the values are spread. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "compare/report.h"
+#include "fxtap/npy.h"
+#include "util/error.h"
+#include "util/memory.h"
+
+#define MAX_NODES 48
+#define N_BINS 48
+#define FAR INT32_MAX
+
+/* Hops upwards from `node` into depth[], negative. */
+static void mark_above(const fx_wiring *wiring, int32_t *depth, size_t node)
+{
+    depth[node] = 0;
+    for (size_t i = node + 1; i > 0; i--) {
+        size_t at = i - 1, n_inputs;
+        if (depth[at] == FAR || depth[at] <= -FX_AROUND_HOPS) {
+            continue;
+        }
+        const size_t *inputs = fx_wiring_inputs(wiring, at, &n_inputs);
+        for (size_t k = 0; k < n_inputs; k++) {
+            if (depth[inputs[k]] == FAR || depth[inputs[k]] < depth[at] - 1) {
+                depth[inputs[k]] = depth[at] - 1;
+            }
+        }
+    }
+}
+
+static void mark_below(const fx_wiring *wiring, int32_t *depth, size_t node)
+{
+    size_t n_nodes = fx_wiring_node_count(wiring);
+    for (size_t at = node + 1; at < n_nodes; at++) {
+        size_t n_inputs;
+        const size_t *inputs = fx_wiring_inputs(wiring, at, &n_inputs);
+        for (size_t k = 0; k < n_inputs; k++) {
+            int32_t above = depth[inputs[k]];
+            if (above != FAR && above >= 0 && above < FX_AROUND_HOPS && above + 1 < depth[at]) {
+                depth[at] = above + 1;
+            }
+        }
+    }
+}
+
+static bool describe(fx_arena *arena, const fxtap_graph *graph, const fx_node_health *health, size_t node, int32_t depth,
+                     fxtap_neighbour *out)
+{
+    fxtap_node_desc desc = {.struct_size = sizeof desc};
+    if (fxtap_graph_node(graph, (fxtap_node)node, &desc) != FXTAP_OK) {
+        desc.name = desc.target = "";
+    }
+    out->node = fx_arena_strdup(arena, desc.name);
+    out->target = fx_arena_strdup(arena, desc.target);
+    out->depth = depth;
+    out->is_judged = health[node].is_judged;
+    out->is_bad = health[node].is_bad;
+    out->rel_l2 = health[node].rel_l2;
+    return out->node != NULL && out->target != NULL;
+}
+
+typedef struct selection {
+    size_t nodes[MAX_NODES]; /* in execution order */
+    size_t n_nodes;
+} selection;
+
+static selection select_nodes(const int32_t *depth, size_t n, size_t node)
+{
+    selection chosen = {.n_nodes = 0};
+    size_t n_before = 0;
+    for (size_t i = 0; i < n; i++) {
+        n_before += i < node && depth[i] != FAR;
+    }
+    size_t skip = n_before > MAX_NODES / 2 ? n_before - MAX_NODES / 2 : 0; /* the origin is always among them */
+    for (size_t i = 0; i < n && chosen.n_nodes < MAX_NODES; i++) {
+        if (depth[i] == FAR) {
+            continue;
+        }
+        if (skip > 0 && i < node) {
+            skip--;
+            continue;
+        }
+        chosen.nodes[chosen.n_nodes++] = i;
+    }
+    return chosen;
+}
+
+static size_t place_of(const selection *chosen, size_t node)
+{
+    for (size_t i = 0; i < chosen->n_nodes; i++) {
+        if (chosen->nodes[i] == node) {
+            return i;
+        }
+    }
+    return MAX_NODES;
+}
+
+static bool add_edges(fx_arena *arena, const fx_wiring *wiring, const selection *chosen, fxtap_neighbourhood *out)
+{
+    uint32_t *edges = NULL;
+    size_t capacity = 0, n = 0;
+    bool done = true;
+    for (size_t c = 0; c < chosen->n_nodes && done; c++) {
+        size_t n_inputs;
+        const size_t *inputs = fx_wiring_inputs(wiring, chosen->nodes[c], &n_inputs);
+        for (size_t k = 0; k < n_inputs && done; k++) {
+            size_t p = place_of(chosen, inputs[k]);
+            if (p == MAX_NODES) {
+                continue;
+            }
+            done = fx_grow((void **)&edges, &capacity, 2 * n + 2, sizeof *edges);
+            if (done) {
+                edges[2 * n] = (uint32_t)p;
+                edges[2 * n + 1] = (uint32_t)c;
+                n++;
+            }
+        }
+    }
+    out->edges = fx_arena_memdup(arena, edges, 2 * n * sizeof *edges);
+    out->n_edges = n;
+    fx_free(edges);
+    return done && out->edges != NULL;
+}
+
+const fxtap_neighbourhood *fx_neighbourhood(fx_arena *arena, const fxtap_graph *graph, const fx_wiring *wiring,
+                                            const fx_node_health *health, size_t node)
+{
+    size_t n = fx_wiring_node_count(wiring);
+    int32_t *depth = fx_calloc(n, sizeof *depth);
+    fxtap_neighbourhood *around = fx_arena_calloc(arena, 1, sizeof *around);
+    fxtap_neighbour *nodes = fx_arena_calloc(arena, MAX_NODES, sizeof *nodes);
+    if (depth == NULL || around == NULL || nodes == NULL) {
+        fx_free(depth);
+        return NULL;
+    }
+    for (size_t i = 0; i < n; i++) {
+        depth[i] = FAR;
+    }
+    mark_above(wiring, depth, node);
+    mark_below(wiring, depth, node);
+    selection chosen = select_nodes(depth, n, node);
+    bool done = true;
+    for (size_t i = 0; i < chosen.n_nodes && done; i++) {
+        done = describe(arena, graph, health, chosen.nodes[i], depth[chosen.nodes[i]], &nodes[i]);
+    }
+    around->nodes = nodes;
+    around->n_nodes = chosen.n_nodes;
+    done = done && add_edges(arena, wiring, &chosen, around);
+    fx_free(depth);
+    return done ? around : NULL;
+}
+
+/* ---- histograms ---- */
+
+static void widen(const fxtap_stats *stats, double *low, double *high)
+{
+    if (stats->has_range && isfinite(stats->min) && isfinite(stats->max)) {
+        *low = fmin(*low, stats->min);
+        *high = fmax(*high, stats->max);
+    }
+}
+
+/* Fills the histograms of one pair where both files can be read; only NOMEM fails. */
+static fxtap_status add_histogram(fx_comparison *c, size_t p)
+{
+    fxtap_pair *pair = &c->report->pairs[p];
+    double low = INFINITY, high = -INFINITY;
+    widen(&pair->golden_stats, &low, &high);
+    widen(&pair->target_stats, &low, &high);
+    if (pair->histograms != NULL || !pair->has_stats || !(low <= high)) {
+        return FXTAP_OK;
+    }
+    fx_arena *arena = &c->report->arena;
+    fxtap_histograms *histograms = fx_arena_calloc(arena, 1, sizeof *histograms);
+    uint64_t *golden = fx_arena_calloc(arena, N_BINS, sizeof *golden);
+    uint64_t *target = fx_arena_calloc(arena, N_BINS, sizeof *target);
+    if (histograms == NULL || golden == NULL || target == NULL) {
+        return FXTAP_E_NOMEM;
+    }
+    fxtap_npy *left = NULL, *right = NULL;
+    bool filled = fxtap_tensor_open(c->golden.list, c->sources[p].golden, &left) == FXTAP_OK &&
+                  fxtap_tensor_open(c->target.list, c->sources[p].target, &right) == FXTAP_OK &&
+                  fxtap_stats_histogram(fxtap_npy_view(left), low, high, N_BINS, golden) == FXTAP_OK &&
+                  fxtap_stats_histogram(fxtap_npy_view(right), low, high, N_BINS, target) == FXTAP_OK;
+    fxtap_npy_close(left);
+    fxtap_npy_close(right);
+    if (filled) {
+        *histograms = (fxtap_histograms){low, high, N_BINS, golden, target};
+        pair->histograms = histograms;
+    }
+    return FXTAP_OK;
+}
+
+static size_t worst_without(const fxtap_report *report)
+{
+    size_t worst = SIZE_MAX;
+    for (size_t i = 0; i < report->n_pairs; i++) {
+        const fxtap_pair *pair = &report->pairs[i];
+        bool is_candidate = pair->verdict == FXTAP_DIFFERENT && pair->measured && pair->has_stats && pair->histograms == NULL;
+        if (is_candidate && (worst == SIZE_MAX || pair->rel_l2 > report->pairs[worst].rel_l2)) {
+            worst = i;
+        }
+    }
+    return worst;
+}
+
+fxtap_status fx_add_histograms(fx_comparison *comparison)
+{
+    fxtap_report *report = comparison->report;
+    fxtap_status status = FXTAP_OK;
+    for (size_t i = 0; i < report->n_origins && i < FX_DETAILED_ORIGINS && status == FXTAP_OK; i++) {
+        status = add_histogram(comparison, (size_t)(report->origins[i].pair - report->pairs));
+    }
+    for (size_t i = 0; i < FX_DETAILED_ORIGINS && status == FXTAP_OK; i++) {
+        size_t worst = worst_without(report);
+        if (worst == SIZE_MAX) {
+            break;
+        }
+        status = add_histogram(comparison, worst);
+        if (report->pairs[worst].histograms == NULL) {
+            break; /* it cannot have one: looking again would find it again */
+        }
+    }
+    return status;
+}

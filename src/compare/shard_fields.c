@@ -1,0 +1,288 @@
+/* shard_fields.c - what of pairs, groups, origins and rules stands in a shard, once for both ways. */
+#include <string.h>
+
+#include "compare/shard.h"
+
+static void stats_fields(fx_codec *c, fxtap_stats *stats)
+{
+    int dtype = (int)stats->dtype;
+    fx_codec_enum(c, &dtype, FXTAP_DTYPE_COUNT);
+    stats->dtype = (fxtap_dtype)dtype;
+    fx_codec_bool(c, &stats->has_range);
+    uint64_t *counts[] = {&stats->count,         &stats->finite_count, &stats->nan_count,      &stats->pos_inf_count,
+                          &stats->neg_inf_count, &stats->zero_count,   &stats->subnormal_count};
+    for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
+        fx_codec_u64(c, counts[i]);
+    }
+    double *values[] = {&stats->min,       &stats->max, &stats->abs_max, &stats->mean,
+                        &stats->mean_imag, &stats->std, &stats->rms,     &stats->l2_norm};
+    for (size_t i = 0; i < sizeof values / sizeof values[0]; i++) {
+        fx_codec_double(c, values[i]);
+    }
+    fx_codec_i64(c, &stats->min_int);
+    fx_codec_i64(c, &stats->max_int);
+}
+
+static void shape_fields(fx_codec *c, int32_t *ndim, const int64_t **shape)
+{
+    size_t n = *ndim > 0 && *shape != NULL ? (size_t)*ndim : 0;
+    int32_t known = *shape == NULL && *ndim > 0 ? 0 : *ndim;
+    fx_codec_i32(c, &known);
+    fx_codec_count(c, &n, 8);
+    if (!fx_codec_is_writing(c)) {
+        int64_t *read = fx_arena_calloc(c->arena, n, sizeof *read);
+        if (read == NULL) {
+            c->status = FXTAP_E_NOMEM;
+            n = 0;
+        }
+        *ndim = known;
+        *shape = read;
+        if ((size_t)known != n) {
+            fx_codec_fail(c, "a shape that is none");
+            *ndim = 0;
+        }
+    }
+    for (size_t i = 0; i < n; i++) {
+        int64_t extent = (*shape)[i];
+        fx_codec_i64(c, &extent);
+        if (!fx_codec_is_writing(c)) {
+            ((int64_t *)(uintptr_t)*shape)[i] = extent; /* our own array, a moment ago */
+        }
+    }
+}
+
+static void worst_fields(fx_codec *c, fxtap_pair *pair)
+{
+    fx_codec_count(c, &pair->n_worst, 24);
+    fxtap_coordinate *read = NULL;
+    if (!fx_codec_is_writing(c)) {
+        read = fx_arena_calloc(c->arena, pair->n_worst, sizeof *read);
+        if (read == NULL) {
+            c->status = FXTAP_E_NOMEM;
+            pair->n_worst = 0;
+        }
+        pair->worst = read;
+    }
+    for (size_t i = 0; i < pair->n_worst; i++) {
+        fxtap_coordinate point = read == NULL ? pair->worst[i] : (fxtap_coordinate){0};
+        fx_codec_u64(c, &point.index);
+        fx_codec_double(c, &point.golden);
+        fx_codec_double(c, &point.target);
+        if (read != NULL) {
+            read[i] = point;
+        }
+    }
+}
+
+/* The bins of one side, or the edges of a graph: an array of numbers that the report owns. */
+static void number_fields(fx_codec *c, size_t n, const uint64_t **numbers)
+{
+    uint64_t *read = NULL;
+    if (!fx_codec_is_writing(c)) {
+        read = fx_arena_calloc(c->arena, n, sizeof *read);
+        if (read == NULL) {
+            c->status = FXTAP_E_NOMEM;
+            return;
+        }
+        *numbers = read;
+    }
+    for (size_t i = 0; i < n; i++) {
+        uint64_t value = read == NULL ? (*numbers)[i] : 0;
+        fx_codec_u64(c, &value);
+        if (read != NULL) {
+            read[i] = value;
+        }
+    }
+}
+
+static void histogram_fields(fx_codec *c, fxtap_pair *pair)
+{
+    bool has_some = pair->histograms != NULL;
+    fx_codec_bool(c, &has_some);
+    if (!has_some) {
+        return;
+    }
+    fxtap_histograms histograms = fx_codec_is_writing(c) ? *pair->histograms : (fxtap_histograms){0};
+    fx_codec_double(c, &histograms.low);
+    fx_codec_double(c, &histograms.high);
+    fx_codec_count(c, &histograms.n_bins, 16);
+    number_fields(c, histograms.n_bins, &histograms.golden);
+    number_fields(c, histograms.n_bins, &histograms.target);
+    if (!fx_codec_is_writing(c)) {
+        pair->histograms = fx_arena_memdup(c->arena, &histograms, sizeof histograms);
+        c->status = pair->histograms == NULL ? FXTAP_E_NOMEM : c->status;
+    }
+}
+
+static void neighbour_fields(fx_codec *c, fxtap_neighbour *node)
+{
+    fx_codec_text(c, &node->node);
+    fx_codec_text(c, &node->target);
+    node->node = node->node == NULL ? "" : node->node;
+    node->target = node->target == NULL ? "" : node->target;
+    fx_codec_i32(c, &node->depth);
+    fx_codec_bool(c, &node->is_judged);
+    fx_codec_bool(c, &node->is_bad);
+    fx_codec_double(c, &node->rel_l2);
+}
+
+static void edge_fields(fx_codec *c, fxtap_neighbourhood *around, uint32_t *read)
+{
+    for (size_t i = 0; i < 2 * around->n_edges; i++) {
+        uint32_t end = read == NULL ? around->edges[i] : 0;
+        fx_codec_u32(c, &end);
+        if (end >= around->n_nodes) {
+            fx_codec_fail(c, "an edge of a node that is not there");
+            end = 0;
+        }
+        if (read != NULL) {
+            read[i] = end;
+        }
+    }
+}
+
+static void around_fields(fx_codec *c, fxtap_origin *origin)
+{
+    bool has_one = origin->around != NULL;
+    fx_codec_bool(c, &has_one);
+    if (!has_one) {
+        return;
+    }
+    bool is_reading = !fx_codec_is_writing(c);
+    fxtap_neighbourhood around = is_reading ? (fxtap_neighbourhood){0} : *origin->around;
+    fx_codec_count(c, &around.n_nodes, 22);
+    fx_codec_count(c, &around.n_edges, 8);
+    fxtap_neighbour *nodes = is_reading ? fx_arena_calloc(c->arena, around.n_nodes, sizeof *nodes) : NULL;
+    uint32_t *edges = is_reading ? fx_arena_calloc(c->arena, 2 * around.n_edges, sizeof *edges) : NULL;
+    fxtap_neighbourhood *kept = is_reading ? fx_arena_calloc(c->arena, 1, sizeof *kept) : NULL;
+    if (is_reading && (nodes == NULL || edges == NULL || kept == NULL)) {
+        c->status = FXTAP_E_NOMEM;
+        return;
+    }
+    for (size_t i = 0; i < around.n_nodes; i++) {
+        fxtap_neighbour node = is_reading ? (fxtap_neighbour){0} : around.nodes[i];
+        neighbour_fields(c, &node);
+        if (is_reading) {
+            nodes[i] = node;
+        }
+    }
+    edge_fields(c, &around, edges);
+    if (is_reading) {
+        around.nodes = nodes;
+        around.edges = edges;
+        *kept = around;
+        origin->around = kept;
+    }
+}
+
+static void text_fields(fx_codec *c, fxtap_pair *pair)
+{
+    const char **texts[] = {&pair->name,        &pair->target_name, &pair->node,        &pair->target,
+                            &pair->position,    &pair->source_file, &pair->source_code, &pair->module_path,
+                            &pair->golden_path, &pair->target_path, &pair->detail};
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        fx_codec_text(c, texts[i]);
+    }
+    const char **required[] = {&pair->name,        &pair->node,        &pair->target,      &pair->position,
+                               &pair->source_file, &pair->source_code, &pair->module_path, &pair->detail};
+    for (size_t i = 0; i < sizeof required / sizeof required[0]; i++) {
+        *required[i] = *required[i] == NULL ? "" : *required[i];
+    }
+}
+
+static void enum_fields(fx_codec *c, fxtap_pair *pair)
+{
+    int verdict = (int)pair->verdict, pairing = (int)pair->pairing, io = (int)pair->io;
+    int golden_dtype = (int)pair->golden_dtype, target_dtype = (int)pair->target_dtype;
+    fx_codec_enum(c, &verdict, FXTAP_VERDICT_COUNT);
+    fx_codec_enum(c, &pairing, FXTAP_PAIR_ORDER + 1);
+    fx_codec_enum(c, &io, FXTAP_INOUT + 1);
+    fx_codec_enum(c, &golden_dtype, FXTAP_DTYPE_COUNT);
+    fx_codec_enum(c, &target_dtype, FXTAP_DTYPE_COUNT);
+    pair->verdict = (fxtap_verdict)verdict;
+    pair->pairing = (fxtap_pairing)pairing;
+    pair->io = (fxtap_io)io;
+    pair->golden_dtype = (fxtap_dtype)golden_dtype;
+    pair->target_dtype = (fxtap_dtype)target_dtype;
+}
+
+static void metric_fields(fx_codec *c, fxtap_pair *pair)
+{
+    fx_codec_bool(c, &pair->measured);
+    fx_codec_bool(c, &pair->identical_bits);
+    double *values[] = {&pair->rtol,         &pair->atol, &pair->max_abs_err, &pair->max_rel_err,
+                        &pair->mean_abs_err, &pair->rmse, &pair->cosine,      &pair->rel_l2,
+                        &pair->euclidean,    &pair->within_1e3, &pair->within_5e3, &pair->max_ulp};
+    for (size_t i = 0; i < sizeof values / sizeof values[0]; i++) {
+        fx_codec_double(c, values[i]);
+    }
+    uint64_t *counts[] = {&pair->count,          &pair->max_abs_index, &pair->max_rel_index, &pair->mismatched,
+                          &pair->nan_mismatched, &pair->inf_mismatched};
+    for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
+        fx_codec_u64(c, counts[i]);
+    }
+    worst_fields(c, pair);
+    fx_codec_bool(c, &pair->has_stats);
+    if (pair->has_stats) {
+        stats_fields(c, &pair->golden_stats);
+        stats_fields(c, &pair->target_stats);
+    }
+    histogram_fields(c, pair);
+}
+
+void fx_pair_fields(fx_codec *c, fxtap_pair *pair)
+{
+    text_fields(c, pair);
+    enum_fields(c, pair);
+    fx_codec_double(c, &pair->confidence);
+    fx_codec_i32(c, &pair->rank);
+    fx_codec_u32(c, &pair->graph);
+    fx_codec_u32(c, &pair->target_graph);
+    fx_codec_i64(c, &pair->step);
+    fx_codec_i64(c, &pair->target_step);
+    fx_codec_size(c, &pair->order);
+    fx_codec_i32(c, &pair->source_line);
+    shape_fields(c, &pair->ndim, &pair->shape);
+    shape_fields(c, &pair->target_ndim, &pair->target_shape);
+    metric_fields(c, pair);
+}
+
+void fx_group_fields(fx_codec *c, fxtap_group *group)
+{
+    int pairing = (int)group->pairing;
+    fx_codec_i32(c, &group->rank);
+    fx_codec_u32(c, &group->graph);
+    fx_codec_u32(c, &group->target_graph);
+    fx_codec_i64(c, &group->step);
+    fx_codec_i64(c, &group->target_step);
+    fx_codec_enum(c, &pairing, FXTAP_PAIR_ORDER + 1);
+    group->pairing = (fxtap_pairing)pairing;
+    fx_codec_size(c, &group->first_pair);
+    fx_codec_size(c, &group->n_pairs);
+}
+
+void fx_origin_fields(fx_codec *c, fxtap_origin *origin, size_t *pair)
+{
+    int reason = (int)origin->reason;
+    fx_codec_enum(c, &reason, FXTAP_ORIGIN_REGION + 1);
+    origin->reason = (fxtap_origin_reason)reason;
+    fx_codec_size(c, pair);
+    fx_codec_double(c, &origin->input_error);
+    fx_codec_double(c, &origin->output_error);
+    fx_codec_double(c, &origin->growth);
+    fx_codec_size(c, &origin->n_carried);
+    fx_codec_text(c, &origin->other_target);
+    around_fields(c, origin);
+}
+
+void fx_rule_fields(fx_codec *c, fxtap_rule *rule)
+{
+    fx_codec_text(c, &rule->dtype);
+    fx_codec_text(c, &rule->target);
+    fx_codec_text(c, &rule->node);
+    double *values[] = {&rule->rtol,    &rule->atol,       &rule->min_cosine,
+                        &rule->max_abs, &rule->max_rel_l2, &rule->max_ulp};
+    for (size_t i = 0; i < sizeof values / sizeof values[0]; i++) {
+        fx_codec_double(c, values[i]);
+    }
+}
