@@ -11,6 +11,7 @@
 #include "fxtap/print.h"
 #include "graph/modules.h"
 #include "graph/record.h"
+#include "graph/support.h"
 #include "support_graph.h"
 #include "util/memory.h"
 
@@ -243,6 +244,81 @@ static void test_select_values(void **state)
     fxtap_graph_free(g);
 }
 
+static void check_summary(const fxtap_graph *g, bool english, const char *expected)
+{
+    fxtap_summary_options o = {.struct_size = sizeof o, .english = english, .no_mark = english};
+    fxtap_buffer text;
+    fxtap_buffer_init(&text);
+    assert_int_equal(fxtap_graph_summary(g, &o, &text), FXTAP_OK);
+    assert_string_equal(text.bytes, expected);
+    fxtap_buffer_clear(&text);
+}
+
+static void test_summary(void **state)
+{
+    (void)state;
+    fxtap_graph *g = sg_graph(FXTAP_GRAPH_INFERENCE);
+    fxtap_value meta = sg_tensor(g, FXTAP_FLOAT32, "cpu", "s1,4");
+    fxtap_node x = sg_node(g, FXTAP_OP_PLACEHOLDER, "x", "x", 0, NULL, meta);
+    fxtap_value list[] = {sg_ref(g, x), sg_none(g)};
+    fxtap_value v[] = {sg_ref(g, x), sg_float(g, -(double)INFINITY), sg_text(g, FXTAP_V_STRING, "a\"b"),
+                       sg_list(g, FXTAP_V_LIST, 2, list)};
+    fxtap_value device = sg_text(g, FXTAP_V_DEVICE, "npu:1");
+    const char *name = "device";
+    fxtap_node_desc d = {.struct_size = sizeof d, .op = FXTAP_OP_CALL_FUNCTION, .name = "a", .target = "aten.add.Tensor",
+                         .args = v, .n_args = 2, .meta = meta};
+    sg_add(g, &d);
+    d.name = "b";
+    d.n_args = 1;
+    sg_add(g, &d);
+    d.name = "c";
+    sg_add(g, &d);
+    d.name = "d";
+    d.target = "operator.mul";
+    d.args = v + 2;
+    d.n_args = 2;
+    d.kwarg_names = &name;
+    d.kwarg_values = &device;
+    d.n_kwargs = 1;
+    d.meta = sg_list(g, FXTAP_V_TUPLE, 1, &meta);
+    sg_add(g, &d);
+    d.name = "e";
+    d.target = "mine.op.default";
+    d.n_args = d.n_kwargs = 0;
+    d.meta = sg_tensor(g, FXTAP_BOOL, "cpu", "");
+    sg_add(g, &d);
+    check_summary(g, true,
+                  "target,kind,support,calls,inputs,outputs\r\n"
+                  "aten.add.Tensor,aten,supported,3,\"2x: (float32(s1, 4),)\n1x: (float32(s1, 4), -inf)\","
+                  "\"3x: float32(s1, 4)\"\r\n"
+                  "<built-in function mul>,builtin,supported,1,\"1x: ('a\"\"b', [float32(s1, 4), None]), "
+                  "{'device': device(type='npu', index=1)}\",\"1x: (float32(s1, 4),)\"\r\n"
+                  "mine.op.default,mine,not registered,1,1x: (),1x: bool()\r\n");
+    fxtap_graph_free(g);
+    g = sg_graph(FXTAP_GRAPH_INFERENCE);
+    sg_node(g, FXTAP_OP_CALL_FUNCTION, "a", "aten.embedding.default", 0, NULL, 0);
+    sg_node(g, FXTAP_OP_CALL_FUNCTION, "b", "aten.index_put.default", 0, NULL, 0);
+    check_summary(g, false,
+                  "\xef\xbb\xbf目标函数,函数类型,支持状态,调用次数,输入统计,输出统计\r\n"
+                  "aten.embedding.default,aten,部分支持,1,1次：(),1次：None\r\n"
+                  "aten.index_put.default,aten,未实现,1,1次：(),1次：None\r\n");
+    fxtap_graph_free(g);
+}
+
+static void test_support(void **state)
+{
+    (void)state;
+    assert_int_equal(fx_support_of("aten.add.Tensor"), FX_SUPPORT_WHOLE);
+    assert_int_equal(fx_support_of("aten.embedding.default"), FX_SUPPORT_PARTIAL);
+    assert_int_equal(fx_support_of("aten.index_copy.default"), FX_SUPPORT_NONE);
+    assert_int_equal(fx_support_of("_c10d_functional.all_gather_into_tensor.default"), FX_SUPPORT_WHOLE);
+    assert_int_equal(fx_support_of("torchvision.deform_conv2d.default"), FX_SUPPORT_UNKNOWN);
+    const char *absent[] = {"", "a", "aten.add", "aten.add.Tensor ", "zzzz", "~", "aten.add.Tensor\twhole"};
+    for (size_t i = 0; i < sizeof absent / sizeof *absent; i++) {
+        assert_int_equal(fx_support_of(absent[i]), FX_SUPPORT_UNKNOWN);
+    }
+}
+
 static void test_format_names(void **state)
 {
     (void)state;
@@ -258,6 +334,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_json),   cmocka_unit_test(test_dot),           cmocka_unit_test(test_modules),
         cmocka_unit_test(test_select), cmocka_unit_test(test_select_values), cmocka_unit_test(test_format_names),
+        cmocka_unit_test(test_summary), cmocka_unit_test(test_support),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
