@@ -39,8 +39,13 @@ static void summarise(const fxtap_view *view)
     fxtap_stats stats;
     fxtap_hash128 hash;
     uint64_t count;
+    uint64_t bins[4] = {0};
     if (fxtap_stats_compute(view, &stats, &hash) == FXTAP_OK) {
         if (fxtap_view_count(view, &count) != FXTAP_OK || stats.count != count) {
+            abort();
+        }
+        if (fxtap_stats_histogram(view, -1, 1, 4, bins) == FXTAP_OK &&
+            bins[0] + bins[1] + bins[2] + bins[3] > stats.finite_count) {
             abort();
         }
     }
