@@ -10,7 +10,8 @@
 #include "util/error.h"
 #include "util/memory.h"
 
-typedef enum arithmetic { IN_F32, IN_F64, IN_I64, IN_COMPLEX } arithmetic;
+/* IN_I64 where a side has 64-bit integers; a part of them that float64 holds exactly is still done in float64. */
+typedef enum arithmetic { IN_F16, IN_F32, IN_F64, IN_I64, IN_COMPLEX } arithmetic;
 
 /* One side: read where it lies, or gathered part by part into `gathered`. */
 typedef struct source {
@@ -170,28 +171,43 @@ static bool is_finite_pair(double golden, double target)
     return isfinite(golden) && isfinite(target);
 }
 
-/* The pairs of a part that are not finite; how many there are. */
-static size_t count_non_finite(fx_difference_place *place, const void *golden, const void *target, size_t n, bool wide)
+#define CHUNK 256
+
+static const void *element(const void *elements, fxtap_dtype dtype, size_t i)
 {
+    return (const unsigned char *)elements + fxtap_dtype_size(dtype) * i;
+}
+
+/* The pairs of a part that are not finite; how many there are. */
+static size_t count_non_finite(fx_difference_place *place, fxtap_dtype dtype, const void *golden, const void *target,
+                               size_t n)
+{
+    double b[CHUNK], a[CHUNK];
     size_t found = 0;
-    for (size_t i = 0; i < n; i++) {
-        double b, a;
-        if (wide) {
-            memcpy(&b, (const unsigned char *)golden + 8 * i, sizeof b);
-            memcpy(&a, (const unsigned char *)target + 8 * i, sizeof a);
-        } else {
-            float narrow_b, narrow_a;
-            memcpy(&narrow_b, (const unsigned char *)golden + 4 * i, sizeof narrow_b);
-            memcpy(&narrow_a, (const unsigned char *)target + 4 * i, sizeof narrow_a);
-            b = (double)narrow_b;
-            a = (double)narrow_a;
-        }
-        if (!is_finite_pair(b, a)) {
-            fx_difference_non_finite(place, i, isnan(b), isnan(a), a == b || (isnan(a) && isnan(b)));
-            found++;
+    for (size_t first = 0; first < n; first += CHUNK) {
+        size_t count = n - first < CHUNK ? n - first : CHUNK;
+        fx_values_to_f64(dtype, element(golden, dtype, first), count, b);
+        fx_values_to_f64(dtype, element(target, dtype, first), count, a);
+        for (size_t i = 0; i < count; i++) {
+            if (!is_finite_pair(b[i], a[i])) {
+                bool b_nan = isnan(b[i]), a_nan = isnan(a[i]);
+                fx_difference_non_finite(place, first + i, b_nan, a_nan, a[i] == b[i] || (a_nan && b_nan));
+                found++;
+            }
         }
     }
     return found;
+}
+
+static void add_f16(fx_difference_place *place, const void *golden, const void *target, size_t n)
+{
+    fx_difference_part part;
+    fx_difference_sums sums;
+    bool finite = kernels()->finite_f16(golden, target, n);
+    kernels()->part_f16(golden, target, n, finite, place, &part);
+    fx_difference_lane_sums(&part, &sums);
+    size_t n_bad = finite ? 0 : count_non_finite(place, FXTAP_FLOAT16, golden, target, n);
+    fx_difference_take(place->difference, &part, &sums, n, n - n_bad);
 }
 
 static void add_f32(fx_difference_place *place, const void *golden, const void *target, size_t n)
@@ -201,7 +217,7 @@ static void add_f32(fx_difference_place *place, const void *golden, const void *
     bool finite = kernels()->finite_f32(golden, target, n);
     kernels()->part_f32(golden, target, n, finite, place, &part);
     fx_difference_lane_sums(&part, &sums);
-    size_t n_bad = finite ? 0 : count_non_finite(place, golden, target, n, false);
+    size_t n_bad = finite ? 0 : count_non_finite(place, FXTAP_FLOAT32, golden, target, n);
     fx_difference_take(place->difference, &part, &sums, n, n - n_bad);
 }
 
@@ -234,7 +250,7 @@ static void add_f64(fx_difference_place *place, const void *golden, const void *
     if (any_size && fx_difference_sums_lost(&sums)) {
         wide_sums(golden, target, n, &sums);
     }
-    size_t n_bad = finite ? 0 : count_non_finite(place, golden, target, n, true);
+    size_t n_bad = finite ? 0 : count_non_finite(place, FXTAP_FLOAT64, golden, target, n);
     fx_difference_take(place->difference, &part, &sums, n, n - n_bad);
 }
 
@@ -255,7 +271,7 @@ static arithmetic arithmetic_of(fxtap_dtype golden, fxtap_dtype target)
         return IN_COMPLEX;
     }
     if (is_small_float(golden) && is_small_float(target)) {
-        return IN_F32;
+        return golden == FXTAP_FLOAT16 && target == FXTAP_FLOAT16 ? IN_F16 : IN_F32;
     }
     bool integers = b != FXTAP_CLASS_FLOAT && a != FXTAP_CLASS_FLOAT;
     return integers && (is_64_bit_integer(golden) || is_64_bit_integer(target)) ? IN_I64 : IN_F64;
@@ -274,14 +290,31 @@ static const void *values_of(const source *from, const void *raw, size_t n, arit
     return from->values;
 }
 
-/* Integers of up to 32 bits: their errors are exact in float64. */
+/* Integers in float64: their errors are below 2^53, so exact. */
 static void take_exact(fx_difference *difference, const fx_difference_pair *pair)
 {
     bool integers = fxtap_dtype_class_of(pair->golden_dtype) != FXTAP_CLASS_FLOAT &&
                     fxtap_dtype_class_of(pair->target_dtype) != FXTAP_CLASS_FLOAT;
     if (integers && difference->n_worst > 0) {
-        difference->max_abs_exact = (uint64_t)difference->worst[0].error;
+        double error = difference->worst[0].error; /* larger ones come from difference_int.c, which kept them exactly */
+        uint64_t exact = error < 0x1p53 ? (uint64_t)error : 0;
+        difference->max_abs_exact = exact > difference->max_abs_exact ? exact : difference->max_abs_exact;
     }
+}
+
+/* True when all values of an integer dtype are below 2^52 in magnitude: float64 has them, and their differences. */
+static bool fits_f64(fxtap_dtype dtype, const void *elements, size_t n)
+{
+    uint64_t bits = 0;
+    if (!is_64_bit_integer(dtype)) {
+        return true;
+    }
+    for (size_t i = 0; i < n; i++) {
+        int64_t value;
+        memcpy(&value, (const unsigned char *)elements + 8 * i, sizeof value);
+        bits |= (uint64_t)(dtype == FXTAP_INT64 ? value ^ (value >> 63) : value);
+    }
+    return bits < UINT64_C(1) << 52;
 }
 
 static void add_differing(fx_difference_place *place, const source *golden, const source *target,
@@ -293,14 +326,17 @@ static void add_differing(fx_difference_place *place, const source *golden, cons
         fx_difference_add_complex(place, pair);
         return;
     }
-    if (how == IN_I64) {
+    if (how == IN_I64 && !(fits_f64(pair->golden_dtype, pair->golden, pair->n) &&
+                           fits_f64(pair->target_dtype, pair->target, pair->n))) {
         fx_difference_add_i64(place, pair);
         return;
     }
     fx_difference_pair values = *pair;
     values.golden = values_of(golden, pair->golden, pair->n, how);
     values.target = values_of(target, pair->target, pair->n, how);
-    if (how == IN_F32) {
+    if (how == IN_F16) {
+        add_f16(place, values.golden, values.target, pair->n);
+    } else if (how == IN_F32) {
         add_f32(place, values.golden, values.target, pair->n);
     } else {
         add_f64(place, values.golden, values.target, pair->n,
@@ -401,7 +437,7 @@ static bool make_buffers(source *side, size_t n, arithmetic how)
             return false;
         }
     }
-    if ((how == IN_F32 || how == IN_F64) && side->saved != value) {
+    if (how != IN_F16 && how != IN_COMPLEX && side->saved != value) {
         side->values = fx_alloc(n * value_bytes);
         return side->values != NULL;
     }

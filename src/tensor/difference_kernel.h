@@ -48,8 +48,11 @@ static inline bool fx_difference_is_record(const fx_difference *difference, doub
  * ulp_bf16 float32 that it rounds to bfloat16. Distances are over the pairs that are finite.
  */
 typedef struct fx_difference_kernels {
+    bool (*finite_f16)(const void *golden, const void *target, size_t n);
     bool (*finite_f32)(const void *golden, const void *target, size_t n);
     bool (*finite_f64)(const void *golden, const void *target, size_t n);
+    void (*part_f16)(const void *golden, const void *target, size_t n, bool finite, fx_difference_place *place,
+                     fx_difference_part *out);
     void (*part_f32)(const void *golden, const void *target, size_t n, bool finite, fx_difference_place *place,
                      fx_difference_part *out);
     void (*part_f64)(const void *golden, const void *target, size_t n, bool finite, fx_difference_place *place,

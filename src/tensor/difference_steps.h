@@ -8,6 +8,7 @@
 #include <math.h>
 
 #include "tensor/difference_kernel.h"
+#include "tensor/stats_steps.h"
 
 /* What one pair adds, given its error and golden's magnitude: a complex pair has moduli here. */
 static inline void fx_difference_count(fx_difference_part *out, const fx_difference_options *options, double error,
@@ -34,6 +35,13 @@ static inline void fx_difference_step(fx_difference_place *place, fx_difference_
     }
 }
 
+static inline uint16_t fx_load_u16(const void *bytes, size_t i)
+{
+    uint16_t bits;
+    memcpy(&bits, (const unsigned char *)bytes + 2 * i, sizeof bits);
+    return bits;
+}
+
 static inline uint32_t fx_load_u32(const void *bytes, size_t i)
 {
     uint32_t bits;
@@ -46,6 +54,16 @@ static inline uint64_t fx_load_u64(const void *bytes, size_t i)
     uint64_t bits;
     memcpy(&bits, (const unsigned char *)bytes + 8 * i, sizeof bits);
     return bits;
+}
+
+static inline bool fx_finite_steps_16(const void *golden, const void *target, size_t first, size_t n)
+{
+    for (size_t i = first; i < n; i++) {
+        if ((fx_load_u16(golden, i) & 0x7c00) == 0x7c00 || (fx_load_u16(target, i) & 0x7c00) == 0x7c00) {
+            return false;
+        }
+    }
+    return true;
 }
 
 static inline bool fx_finite_steps_32(const void *golden, const void *target, size_t first, size_t n)
@@ -68,6 +86,18 @@ static inline bool fx_finite_steps_64(const void *golden, const void *target, si
         most = b > most ? b : most;
     }
     return most < FX_F64_INF;
+}
+
+static inline void fx_part_steps_16(const void *golden, const void *target, size_t first, size_t n,
+                                    fx_difference_place *place, fx_difference_part *out)
+{
+    for (size_t i = first; i < n; i++) {
+        uint32_t b = fx_f32_bits_of_f16(fx_load_u16(golden, i)), a = fx_f32_bits_of_f16(fx_load_u16(target, i));
+        if ((a & INT32_MAX) < FX_F32_INF && (b & INT32_MAX) < FX_F32_INF) {
+            double x = (double)fx_f32_from_bits(a), y = (double)fx_f32_from_bits(b);
+            fx_difference_step(place, out, i, fabs(x - y), y, x);
+        }
+    }
 }
 
 static inline void fx_part_steps_32(const void *golden, const void *target, size_t first, size_t n,
@@ -114,10 +144,7 @@ static inline uint64_t fx_ulp_steps_f16(const void *golden, const void *target, 
 {
     uint64_t most = 0;
     for (size_t i = first; i < n; i++) {
-        uint16_t b, a;
-        memcpy(&b, (const unsigned char *)golden + 2 * i, sizeof b);
-        memcpy(&a, (const unsigned char *)target + 2 * i, sizeof a);
-        uint64_t distance = fx_ulp_distance(b, a, 0x8000, 0x7c00);
+        uint64_t distance = fx_ulp_distance(fx_load_u16(golden, i), fx_load_u16(target, i), 0x8000, 0x7c00);
         most = distance > most ? distance : most;
     }
     return most;

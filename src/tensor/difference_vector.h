@@ -80,68 +80,59 @@ INLINE void add_pairs(difference_sums *sums, size_t k, vd golden, vd target, fx_
     }
 }
 
-INLINE void part_f32_steps(const unsigned char *golden, const unsigned char *target, size_t n, bool finite,
-                           fx_difference_place *place, fx_difference_part *out)
-{
-    difference_sums sums;
-    vd floor = vd_set(place->difference->floor), ratio = vd_set(place->difference->max_rel.error);
-    sums_begin(&sums);
-    for (size_t i = 0; i < n; i += STEP) {
-        for (size_t k = 0; k < N64; k++) {
-            const unsigned char *at_b = golden + 4 * (i + k * VD_N), *at_a = target + 4 * (i + k * VD_N);
-            vd b = vd_from_f32(at_b, !finite), a = vd_from_f32(at_a, !finite);
-            if (!finite) {
-                b = vd_keep_finite_f32(b, at_a);
-                a = vd_keep_finite_f32(a, at_b);
-            }
-            add_pairs(&sums, k, b, a, place, i + k * VD_N, &floor, &ratio);
-        }
+/* One kernel per dtype that is read as it lies: `SIZE` bytes an element, `LOAD` makes float64 of a vector of them. */
+#define DEFINE_PART(NAME, SIZE, LOAD, STEPS)                                                                           \
+    INLINE void NAME##_steps(const unsigned char *golden, const unsigned char *target, size_t n, bool finite,          \
+                             fx_difference_place *place, fx_difference_part *out)                                      \
+    {                                                                                                                  \
+        difference_sums sums;                                                                                          \
+        vd floor = vd_set(place->difference->floor), ratio = vd_set(place->difference->max_rel.error);                 \
+        sums_begin(&sums);                                                                                             \
+        for (size_t i = 0; i < n; i += STEP) {                                                                         \
+            for (size_t k = 0; k < N64; k++) {                                                                         \
+                size_t at = i + k * VD_N;                                                                              \
+                vd b = LOAD(golden + SIZE * at), a = LOAD(target + SIZE * at);                                         \
+                if (!finite) {                                                                                         \
+                    vd kept = vd_keep_finite(vd_keep_finite(b, b), a);                                                 \
+                    a = vd_keep_finite(vd_keep_finite(a, a), b);                                                       \
+                    b = kept;                                                                                          \
+                }                                                                                                      \
+                add_pairs(&sums, k, b, a, place, at, &floor, &ratio);                                                  \
+            }                                                                                                          \
+        }                                                                                                              \
+        sums_store(&sums, out);                                                                                        \
+    }                                                                                                                  \
+    static void NAME(const void *golden, const void *target, size_t n, bool finite, fx_difference_place *place,        \
+                     fx_difference_part *out)                                                                          \
+    {                                                                                                                  \
+        size_t whole = n - n % STEP;                                                                                   \
+        if (finite) {                                                                                                  \
+            NAME##_steps(golden, target, whole, true, place, out);                                                     \
+        } else {                                                                                                       \
+            NAME##_steps(golden, target, whole, false, place, out);                                                    \
+        }                                                                                                              \
+        STEPS(golden, target, whole, n, place, out);                                                                   \
     }
-    sums_store(&sums, out);
-}
 
-static void part_f32(const void *golden, const void *target, size_t n, bool finite, fx_difference_place *place,
-                     fx_difference_part *out)
-{
-    size_t whole = n - n % STEP;
-    if (finite) {
-        part_f32_steps(golden, target, whole, true, place, out);
-    } else {
-        part_f32_steps(golden, target, whole, false, place, out);
-    }
-    fx_part_steps_32(golden, target, whole, n, place, out);
-}
+DEFINE_PART(part_f16, 2, vd_from_f16, fx_part_steps_16)
+DEFINE_PART(part_f32, 4, vd_from_f32, fx_part_steps_32)
+DEFINE_PART(part_f64, 8, vd_load, fx_part_steps_64)
 
-INLINE void part_f64_steps(const unsigned char *golden, const unsigned char *target, size_t n, bool finite,
-                           fx_difference_place *place, fx_difference_part *out)
+static bool finite_f16(const void *golden, const void *target, size_t n)
 {
-    difference_sums sums;
-    vd floor = vd_set(place->difference->floor), ratio = vd_set(place->difference->max_rel.error);
-    sums_begin(&sums);
-    for (size_t i = 0; i < n; i += STEP) {
-        for (size_t k = 0; k < N64; k++) {
-            const unsigned char *at_b = golden + 8 * (i + k * VD_N), *at_a = target + 8 * (i + k * VD_N);
-            vd b = vd_load(at_b, !finite), a = vd_load(at_a, !finite);
-            if (!finite) {
-                b = vd_keep_finite_f64(b, at_a);
-                a = vd_keep_finite_f64(a, at_b);
-            }
-            add_pairs(&sums, k, b, a, place, i + k * VD_N, &floor, &ratio);
-        }
+    const unsigned char *b = golden, *a = target;
+    size_t whole = n - n % (2 * VF_N);
+    uint16_t lanes[2 * VF_N], found = 0;
+    v32 most = v32_set(0), mask = v32_set(0x7fff7fff);
+    for (size_t i = 0; i < whole; i += 2 * VF_N) {
+        most = v32_max_u16(most, v32_and(v32_load(b + 2 * i), mask));
+        most = v32_max_u16(most, v32_and(v32_load(a + 2 * i), mask));
     }
-    sums_store(&sums, out);
-}
-
-static void part_f64(const void *golden, const void *target, size_t n, bool finite, fx_difference_place *place,
-                     fx_difference_part *out)
-{
-    size_t whole = n - n % STEP;
-    if (finite) {
-        part_f64_steps(golden, target, whole, true, place, out);
-    } else {
-        part_f64_steps(golden, target, whole, false, place, out);
+    memcpy(lanes, &most, sizeof lanes);
+    for (size_t i = 0; i < 2 * VF_N; i++) {
+        found = lanes[i] > found ? lanes[i] : found;
     }
-    fx_part_steps_64(golden, target, whole, n, place, out);
+    return found < 0x7c00 && fx_finite_steps_16(golden, target, whole, n);
 }
 
 static bool finite_f32(const void *golden, const void *target, size_t n)
@@ -271,6 +262,7 @@ static uint64_t ulp_f64(const void *golden, const void *target, size_t n)
 
 #define DIFFERENCE_KERNELS                                                                                             \
     {                                                                                                                  \
-        .finite_f32 = finite_f32, .finite_f64 = finite_f64, .part_f32 = part_f32, .part_f64 = part_f64,                \
+        .finite_f16 = finite_f16, .finite_f32 = finite_f32, .finite_f64 = finite_f64,                                  \
+        .part_f16 = part_f16, .part_f32 = part_f32, .part_f64 = part_f64,                                              \
         .ulp_f16 = ulp_f16, .ulp_bf16 = ulp_bf16, .ulp_f32 = ulp_f32, .ulp_f64 = ulp_f64,                              \
     }

@@ -89,7 +89,8 @@ static inline __attribute__((always_inline)) bool scan_f32_steps(const unsigned 
             scan_32_add(&s, v32_load(bytes + 4 * (i + k * VF_N)), limit, special);
         }
         for (size_t k = 0; k < N64; k++) {
-            sum[k] = vd_add(sum[k], vd_from_f32(bytes + 4 * (i + k * VD_N), special));
+            vd x = vd_from_f32(bytes + 4 * (i + k * VD_N));
+            sum[k] = vd_add(sum[k], special ? vd_keep_finite(x, x) : x);
         }
     }
     if (!special && v32_any_over(s.abs_max, (int32_t)FX_F32_INF - 1)) {
@@ -119,9 +120,9 @@ static inline __attribute__((always_inline)) void spread_f32_steps(const unsigne
     }
     for (size_t i = 0; i < n; i += STEP) {
         for (size_t k = 0; k < N64; k++) {
-            const unsigned char *at = bytes + 4 * (i + k * VD_N);
-            vd distance = vd_sub(vd_from_f32(at, false), centre);
-            distance = special ? vd_keep_finite_f32(distance, at) : distance;
+            vd x = vd_from_f32(bytes + 4 * (i + k * VD_N));
+            vd distance = vd_sub(x, centre);
+            distance = special ? vd_keep_finite(distance, x) : distance;
             sum[k] = vd_add(sum[k], distance);
             squares[k] = vd_add(squares[k], vd_mul(distance, distance));
         }
@@ -212,7 +213,8 @@ static inline __attribute__((always_inline)) bool scan_f64_steps(const unsigned 
         for (size_t k = 0; k < N64; k++) {
             const unsigned char *at = bytes + 8 * (i + k * VD_N);
             scan_64_add(&s, v64_load(at), limit, special);
-            sum[k] = vd_add(sum[k], vd_load(at, special));
+            vd x = vd_load(at);
+            sum[k] = vd_add(sum[k], special ? vd_keep_finite(x, x) : x);
         }
     }
     if (!special && v64_any_over(s.abs_max, (int64_t)FX_F64_INF - 1)) {
@@ -242,9 +244,9 @@ static inline __attribute__((always_inline)) void spread_f64_steps(const unsigne
     }
     for (size_t i = 0; i < n; i += STEP) {
         for (size_t k = 0; k < N64; k++) {
-            const unsigned char *at = bytes + 8 * (i + k * VD_N);
-            vd distance = vd_sub(vd_load(at, false), centre);
-            distance = special ? vd_keep_finite_f64(distance, at) : distance;
+            vd x = vd_load(bytes + 8 * (i + k * VD_N));
+            vd distance = vd_sub(x, centre);
+            distance = special ? vd_keep_finite(distance, x) : distance;
             sum[k] = vd_add(sum[k], distance);
             squares[k] = vd_add(squares[k], vd_mul(distance, distance));
         }

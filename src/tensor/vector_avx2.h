@@ -146,39 +146,27 @@ static inline vd vd_mul(vd a, vd b)
     return _mm256_mul_pd(a, b);
 }
 
-/* float64 of four float32; 0 in the place of NaN and infinities where `finite_only`. */
-static inline vd vd_from_f32(const void *from, bool finite_only)
+static inline vd vd_load(const void *from)
 {
-    __m128i bits = _mm_loadu_si128((const __m128i *)from);
-    if (finite_only) {
-        __m128i magnitude = _mm_and_si128(bits, _mm_set1_epi32(INT32_MAX));
-        bits = _mm_and_si128(bits, _mm_cmplt_epi32(magnitude, _mm_set1_epi32(0x7f800000)));
-    }
-    return _mm256_cvtps_pd(_mm_castsi128_ps(bits));
+    return _mm256_loadu_pd((const double *)from);
 }
 
-static inline vd vd_keep_finite_f32(vd x, const void *from)
+/* float64 of float32 and of float16. */
+static inline vd vd_from_f32(const void *from)
 {
-    __m128i magnitude = _mm_and_si128(_mm_loadu_si128((const __m128i *)from), _mm_set1_epi32(INT32_MAX));
-    __m128i finite = _mm_cmplt_epi32(magnitude, _mm_set1_epi32(0x7f800000));
-    return _mm256_and_pd(x, _mm256_castsi256_pd(_mm256_cvtepi32_epi64(finite)));
+    return _mm256_cvtps_pd(_mm_loadu_ps((const float *)from));
 }
 
-static inline __m256i mask_of_finite_f64(const void *from)
+static inline vd vd_from_f16(const void *from)
 {
-    __m256i magnitude = v64_and(v64_load(from), v64_set(INT64_MAX));
-    return _mm256_cmpgt_epi64(v64_set(0x7ff0000000000000), magnitude);
+    return _mm256_cvtps_pd(_mm_cvtph_ps(_mm_loadl_epi64((const __m128i *)from)));
 }
 
-static inline vd vd_load(const void *from, bool finite_only)
+/* x where `by` is finite, else 0. */
+static inline vd vd_keep_finite(vd x, vd by)
 {
-    vd x = _mm256_loadu_pd((const double *)from);
-    return finite_only ? _mm256_and_pd(x, _mm256_castsi256_pd(mask_of_finite_f64(from))) : x;
-}
-
-static inline vd vd_keep_finite_f64(vd x, const void *from)
-{
-    return _mm256_and_pd(x, _mm256_castsi256_pd(mask_of_finite_f64(from)));
+    vd magnitude = _mm256_andnot_pd(_mm256_set1_pd(-0.0), by);
+    return _mm256_and_pd(x, _mm256_cmp_pd(magnitude, _mm256_set1_pd(__builtin_inf()), _CMP_LT_OQ));
 }
 
 static inline void v32_widen_f16(float *to, const void *from)
@@ -190,6 +178,12 @@ static inline void v32_widen_f16(float *to, const void *from)
 static inline v32 v32_max_u(v32 a, v32 b)
 {
     return _mm256_max_epu32(a, b);
+}
+
+/* Unsigned maximum of 16-bit integers. */
+static inline v32 v32_max_u16(v32 a, v32 b)
+{
+    return _mm256_max_epu16(a, b);
 }
 
 static inline v32 v32_sub(v32 a, v32 b)

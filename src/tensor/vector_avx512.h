@@ -146,38 +146,26 @@ static inline vd vd_mul(vd a, vd b)
     return _mm512_mul_pd(a, b);
 }
 
-static inline __mmask8 mask_of_finite_f32(const void *from)
+static inline vd vd_load(const void *from)
 {
-    __m256i magnitude = _mm256_and_si256(_mm256_loadu_si256((const __m256i *)from), _mm256_set1_epi32(INT32_MAX));
-    return _mm256_cmplt_epi32_mask(magnitude, _mm256_set1_epi32(0x7f800000));
+    return _mm512_loadu_pd(from);
 }
 
-static inline __mmask8 mask_of_finite_f64(const void *from)
+/* float64 of float32 and of float16. */
+static inline vd vd_from_f32(const void *from)
 {
-    return _mm512_cmplt_epi64_mask(v64_and(v64_load(from), v64_set(INT64_MAX)), v64_set(0x7ff0000000000000));
+    return _mm512_cvtps_pd(_mm256_loadu_ps((const float *)from));
 }
 
-/* float64 of eight float32; 0 in the place of NaN and infinities where `finite_only`. */
-static inline vd vd_from_f32(const void *from, bool finite_only)
+static inline vd vd_from_f16(const void *from)
 {
-    __m256 x = _mm256_loadu_ps((const float *)from);
-    return finite_only ? _mm512_maskz_cvtps_pd(mask_of_finite_f32(from), x) : _mm512_cvtps_pd(x);
+    return _mm512_cvtps_pd(_mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)from)));
 }
 
-static inline vd vd_keep_finite_f32(vd x, const void *from)
+/* x where `by` is finite, else 0. 0x99: quiet and signalling NaN, both infinities. */
+static inline vd vd_keep_finite(vd x, vd by)
 {
-    return _mm512_maskz_mov_pd(mask_of_finite_f32(from), x);
-}
-
-static inline vd vd_load(const void *from, bool finite_only)
-{
-    vd x = _mm512_loadu_pd(from);
-    return finite_only ? _mm512_maskz_mov_pd(mask_of_finite_f64(from), x) : x;
-}
-
-static inline vd vd_keep_finite_f64(vd x, const void *from)
-{
-    return _mm512_maskz_mov_pd(mask_of_finite_f64(from), x);
+    return _mm512_maskz_mov_pd((__mmask8)~_mm512_fpclass_pd_mask(by, 0x99), x);
 }
 
 static inline void v32_widen_f16(float *to, const void *from)
@@ -189,6 +177,12 @@ static inline void v32_widen_f16(float *to, const void *from)
 static inline v32 v32_max_u(v32 a, v32 b)
 {
     return _mm512_max_epu32(a, b);
+}
+
+/* Unsigned maximum of 16-bit integers. */
+static inline v32 v32_max_u16(v32 a, v32 b)
+{
+    return _mm512_max_epu16(a, b);
 }
 
 static inline v32 v32_sub(v32 a, v32 b)

@@ -207,6 +207,13 @@ static double perturbed(double value)
     return draw < 3 ? value : draw < 6 ? value * (1 + 2e-3 * random_unit()) : value + 1e-5 * random_unit();
 }
 
+static double half_value(uint16_t bits)
+{
+    double value;
+    fx_values_to_f64(FXTAP_FLOAT16, &bits, 1, &value);
+    return value;
+}
+
 /* Every length, a special pair at every position. */
 static void float32_lengths_and_specials(void **state)
 {
@@ -230,6 +237,33 @@ static void float32_lengths_and_specials(void **state)
             fx_values_to_f64(FXTAP_FLOAT32, target, n, a);
             fx_difference_result result = compare(FXTAP_FLOAT32, golden, FXTAP_FLOAT32, target, n, &usual);
             assert_reference(&result, b, a, n, &usual);
+        }
+    }
+}
+
+static void float16_lengths_and_specials(void **state)
+{
+    (void)state;
+    const uint16_t specials[][2] = {{0x7e00, 0x7e00}, {0x7e00, 0x3c00}, {0x7c00, 0x7c00}, {0x7c00, 0xfc00},
+                                    {0, 1},           {0x8000, 0},      {0x7bff, 0xfbff}, {0xfc00, 0x7e01}};
+    fx_difference_options options = usual;
+    options.judged = FXTAP_FLOAT16;
+    uint16_t golden[200], target[200];
+    double b[200], a[200];
+    for (size_t n = 0; n <= 200; n++) {
+        for (size_t at = 0; at < (n ? n : 1); at++) {
+            for (size_t i = 0; i < n; i++) {
+                golden[i] = fx_f16_of_f32((float)random_unit());
+                target[i] = fx_f16_of_f32((float)perturbed(half_value(golden[i])));
+            }
+            if (n > 0) {
+                golden[at] = specials[(at + n) % 8][0];
+                target[at] = specials[(at + n) % 8][1];
+            }
+            fx_values_to_f64(FXTAP_FLOAT16, golden, n, b);
+            fx_values_to_f64(FXTAP_FLOAT16, target, n, a);
+            fx_difference_result result = compare(FXTAP_FLOAT16, golden, FXTAP_FLOAT16, target, n, &options);
+            assert_reference(&result, b, a, n, &options);
         }
     }
 }
@@ -403,6 +437,11 @@ static void integers_exactly(void **state)
     assert_true(result.max_abs_exact == 1 && result.max_abs_err == 1 && result.mismatched == 1);
     result = compare(FXTAP_INT64, least, FXTAP_UINT64, most, 1, &exact);
     assert_true(result.max_abs_exact == UINT64_MAX && result.max_abs_err == 0x1.8p64);
+    int64_t large_a[] = {INT64_C(1) << 53, 5}, large_b[] = {-(INT64_C(1) << 53) - 1, 4};
+    result = compare(FXTAP_INT64, large_a, FXTAP_INT64, large_b, 2, &exact);
+    assert_true(result.max_abs_exact == (UINT64_C(1) << 54) + 1 && result.max_abs_index == 0);
+    result = compare(FXTAP_INT64, large_a + 1, FXTAP_INT64, large_b + 1, 1, &exact);
+    assert_true(result.max_abs_exact == 1 && result.max_rel_err == 0.2);
     int32_t narrow[] = {-5, 7};
     int64_t wide[] = {-5, 7};
     result = compare(FXTAP_INT32, narrow, FXTAP_INT64, wide, 2, &exact);
@@ -618,6 +657,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(float32_lengths_and_specials),
+        cmocka_unit_test(float16_lengths_and_specials),
         cmocka_unit_test(float64_lengths_and_specials),
         cmocka_unit_test(many_parts_and_worst),
         cmocka_unit_test(ranges_combine),
