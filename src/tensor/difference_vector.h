@@ -73,10 +73,14 @@ INLINE void add_pairs(difference_sums *sums, size_t k, vd golden, vd target, fx_
     sums->n_outside = v64_count_over(sums->n_outside, error, bound);
     sums->n_over_1e3 = v64_count_over(sums->n_over_1e3, error, vd_mul(vd_set(1e-3), magnitude));
     sums->n_over_5e3 = v64_count_over(sums->n_over_5e3, error, vd_mul(vd_set(5e-3), magnitude));
-    if (__builtin_expect(vd_records(error, *floor, magnitude, vd_mul(*ratio, magnitude)) != 0, 0)) {
-        offer_lanes(place, i, error, golden, target);
-        *floor = vd_set(difference->floor);
-        *ratio = vd_set(difference->max_rel.error);
+    /* One comparison that no record escapes; where golden is zero it catches more, which the second sorts out. */
+    vd least = vd_mul(*ratio, magnitude);
+    if (__builtin_expect(vd_any_over(error, vd_min(least, *floor)), 0)) {
+        if (vd_records(error, *floor, magnitude, least) != 0) {
+            offer_lanes(place, i, error, golden, target);
+            *floor = vd_set(difference->floor);
+            *ratio = vd_set(difference->max_rel.error);
+        }
     }
 }
 

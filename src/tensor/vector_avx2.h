@@ -224,6 +224,16 @@ static inline vd vd_abs(vd a)
     return _mm256_andnot_pd(_mm256_set1_pd(-0.0), a);
 }
 
+static inline vd vd_min(vd a, vd b)
+{
+    return _mm256_min_pd(a, b);
+}
+
+static inline bool vd_any_over(vd a, vd b)
+{
+    return _mm256_movemask_pd(_mm256_cmp_pd(a, b, _CMP_GT_OQ)) != 0;
+}
+
 /* Adds 1 to the lanes of a counter where a > b. */
 static inline v64 v64_count_over(v64 counter, vd a, vd b)
 {
