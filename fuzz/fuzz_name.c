@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "store/names.h"
 #include "store/parse_name.h"
 
 static void check(bool holds)
@@ -23,7 +24,7 @@ static void check_parts(const char *name, size_t length)
     check(parsed.position_offset + parsed.position_length == parsed.name_length);
     check(parsed.name_length + 25 == length);
     char digits[20];
-    fx_stamp_format(parsed.stamp_us, digits);
+    fx_name_stamp(parsed.stamp_us, digits);
     check(memcmp(digits, name + parsed.name_length + 1, sizeof digits) == 0);
 }
 

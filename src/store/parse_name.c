@@ -102,36 +102,6 @@ bool fx_stamp_parse(const char *digits, uint64_t *out)
     return true;
 }
 
-static void put_number(char *digits, uint64_t value, size_t n)
-{
-    for (size_t i = n; i > 0; i--) {
-        digits[i - 1] = (char)('0' + value % 10);
-        value /= 10;
-    }
-}
-
-void fx_stamp_format(uint64_t stamp_us, char out[20])
-{
-    const uint64_t last = UINT64_C(253402300799999999); /* 9999-12-31 23:59:59.999999 */
-    stamp_us = stamp_us > last ? last : stamp_us;
-    uint64_t seconds = stamp_us / US_PER_SECOND;
-    uint64_t days = seconds / SECONDS_PER_DAY + 719468;
-    uint64_t second_of_day = seconds % SECONDS_PER_DAY;
-    uint64_t era = days / 146097;
-    uint64_t day_of_era = days % 146097;
-    uint64_t year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36524 - day_of_era / 146096) / 365;
-    uint64_t day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    uint64_t month_from_march = (5 * day_of_year + 2) / 153;
-    uint64_t month = month_from_march < 10 ? month_from_march + 3 : month_from_march - 9;
-    put_number(out, era * 400 + year_of_era + (month <= 2 ? 1 : 0), 4);
-    put_number(out + 4, month, 2);
-    put_number(out + 6, day_of_year - (153 * month_from_march + 2) / 5 + 1, 2);
-    put_number(out + 8, second_of_day / 3600, 2);
-    put_number(out + 10, second_of_day / 60 % 60, 2);
-    put_number(out + 12, second_of_day % 60, 2);
-    put_number(out + 14, stamp_us % US_PER_SECOND, 6);
-}
-
 /* ---- files ---- */
 
 const char *fx_io_text(fxtap_io io)
@@ -243,7 +213,7 @@ bool fx_graph_folder_parse(const char *name, uint32_t *graph_out)
 
 bool fx_step_folder_parse(const char *name, fxtap_step_state *state_out, int64_t *number_out)
 {
-    uint64_t number, attempt;
+    uint64_t number, other;
     bool is_hidden = take_text(&name, ".");
     if (!take_number(&name, INT64_MAX, &number)) {
         return false;
@@ -251,12 +221,17 @@ bool fx_step_folder_parse(const char *name, fxtap_step_state *state_out, int64_t
     fxtap_step_state state = FXTAP_STEP_WHOLE;
     if (is_hidden) {
         state = FXTAP_STEP_PARTIAL;
+        while (take_text(&name, "-")) {
+            if (!take_number(&name, INT64_MAX, &other)) {
+                return false;
+            }
+        }
         if (!take_text(&name, ".partial")) {
             return false;
         }
     } else if (take_text(&name, ".failed-")) {
         state = FXTAP_STEP_FAILED;
-        if (!take_number(&name, INT64_MAX, &attempt)) {
+        if (!take_number(&name, INT64_MAX, &other)) {
             return false;
         }
     }

@@ -27,11 +27,8 @@ typedef struct fx_name {
 
 bool fx_name_parse(const char *name, size_t length, fx_name *out);
 
-/* Twenty digits to microseconds since 1970; false for what is no date and time. */
+/* Twenty digits (fx_name_stamp) to microseconds since 1970; false for what is no date and time. */
 bool fx_stamp_parse(const char *digits, uint64_t *out);
-
-/* Writes the twenty digits of a time, no NUL; the last moment of 9999 for later ones. */
-void fx_stamp_format(uint64_t stamp_us, char out[20]);
 
 /* "INPUT", "OUTPUT", "INOUT"; "" for another value. */
 const char *fx_io_text(fxtap_io io);
@@ -42,7 +39,7 @@ bool fx_rank_folder_parse(const char *name, int32_t *world_size_out, int32_t *ra
 /* graph_{G} */
 bool fx_graph_folder_parse(const char *name, uint32_t *graph_out);
 
-/* {STEP}, {STEP}.failed-{n}, .{CALL}.partial: `number_out` is STEP or CALL. */
+/* {STEP}, {STEP}.failed-{n}, .{CALL}-{RUN}.partial (more numbers may follow): `number_out` is STEP or CALL. */
 bool fx_step_folder_parse(const char *name, fxtap_step_state *state_out, int64_t *number_out);
 
 /* Order of two texts in which runs of digits count as numbers: "add_2" before "add_10". */

@@ -27,7 +27,7 @@ fxtap_status fxtap_tensor_open(const fxtap_tensor_list *list, size_t i, fxtap_np
     return fxtap_npy_open(info->path, out);
 }
 
-static fxtap_status take_meta(fxtap_tensor_list *list, fxtap_tensor_info *info, const fxtap_npy *npy)
+fxtap_status fx_tensor_take_meta(fxtap_tensor_list *list, fxtap_tensor_info *info, const fxtap_npy *npy)
 {
     const fxtap_view *view = fxtap_npy_view(npy);
     size_t n_bytes = (size_t)view->ndim * sizeof *view->shape;
@@ -57,7 +57,7 @@ fxtap_status fxtap_tensor_load_meta(fxtap_tensor_list *list, size_t i)
     fxtap_npy *npy = NULL;
     fxtap_status status = fxtap_tensor_open(list, i, &npy);
     if (status == FXTAP_OK) {
-        status = take_meta(list, &list->items[i]->info, npy);
+        status = fx_tensor_take_meta(list, &list->items[i]->info, npy);
     }
     fxtap_npy_close(npy);
     return status;
@@ -82,7 +82,7 @@ fxtap_status fxtap_tensor_load_stats(fxtap_tensor_list *list, size_t i)
     fxtap_npy *npy = NULL;
     fxtap_status status = fxtap_tensor_open(list, i, &npy);
     if (status == FXTAP_OK && !list->items[i]->info.has_meta) {
-        status = take_meta(list, &list->items[i]->info, npy);
+        status = fx_tensor_take_meta(list, &list->items[i]->info, npy);
     }
     if (status == FXTAP_OK) {
         status = take_stats(&list->items[i]->info, npy);

@@ -42,19 +42,20 @@ typedef struct fx_slot {
     const char *position;
     const char *arg_name;
     const char *name; /* {stem of the full name}.{IO}.{position} */
-    const char *file_stem; /* the same as the file has it */
-    size_t file_stem_length;
+    const char *prefix; /* what the file's name has before the time stamp, with the last dot */
+    size_t prefix_length;
     size_t order; /* place among the graph's slots */
 } fx_slot;
 
 typedef struct fx_step {
     fxtap_step_info info;
-    int64_t id;         /* in the index; 0: known by its folder alone */
-    bool is_link;       /* a symbolic link is on the way: its files are not touched */
-    bool is_read;       /* files, below, are there */
-    fx_file *files;     /* of a step without index rows */
+    int64_t id;        /* in the index; 0: known by its folder alone */
+    const char *final; /* of a partial step with rows: the folder it is being moved into, or NULL */
+    bool is_link;      /* a symbolic link is on the way: its files are not touched */
+    bool is_read;      /* files, below, are there */
+    fx_file *files;    /* of a step without index rows */
     size_t n_files;
-    unsigned n_runs;    /* that lie in the folder */
+    unsigned n_runs;   /* that lie in the folder */
 } fx_step;
 
 typedef struct fx_graph {
@@ -72,7 +73,6 @@ typedef struct fx_graph {
     size_t n_slots;
     bool has_nodes;
     bool has_slots;
-    bool has_files; /* of an index: the run wrote files, not statistics alone */
     fx_rank *rank;
 } fx_graph;
 
@@ -204,12 +204,15 @@ fxtap_status fx_index_load_steps(fxtap_reader *reader, fx_rank *rank, fx_texts *
 fxtap_status fx_index_load_nodes(fxtap_reader *reader, fx_graph *graph);
 fxtap_status fx_index_load_slots(fxtap_reader *reader, fx_graph *graph);
 fxtap_status fx_index_load_record(fxtap_reader *reader, fx_graph *graph);
+/* SQLite's own check of its pages; where it is not sound, what was found first is in `detail`. */
+bool fx_index_is_sound(fxtap_reader *reader, fx_rank *rank, char *detail, size_t capacity);
 
 /* ---- tensors (reader_tensors.c) ---- */
 
 typedef struct fx_tensor {
     fxtap_tensor_info info;
     size_t order; /* of its slot, within the graph */
+    size_t place; /* in the list; set where a check needs it */
 } fx_tensor;
 
 typedef struct fx_shape {
@@ -228,6 +231,9 @@ struct fxtap_tensor_list {
 
 /* What a query lets through: decided once for a node and a slot. */
 bool fx_query_has(const fxtap_tensor_query *query, const fxtap_node_info *node, const char *tensor_name, fxtap_io io);
+
+/* dtype, shape, order and bytes as the file's header has them. FXTAP_E_NOMEM. */
+fxtap_status fx_tensor_take_meta(fxtap_tensor_list *list, fxtap_tensor_info *info, const fxtap_npy *npy);
 
 /* A zeroed tensor at the end of the list; NULL: no memory. */
 fx_tensor *fx_tensor_list_add(fxtap_tensor_list *list);

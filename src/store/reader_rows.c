@@ -1,9 +1,12 @@
 /* reader_rows.c - runs, graphs, steps, nodes and slots from the index. Each row is checked before it is believed. */
+#include <limits.h>
 #include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
+#include "fxtap/output.h"
 #include "store/reader_parts.h"
 #include "util/error.h"
 #include "util/memory.h"
@@ -104,9 +107,8 @@ static fxtap_status take_graph(fx_rows *rows, void *context)
         return FXTAP_OK;
     }
     const char *kind = fx_rows_text(rows, 3);
-    const char *type = fx_rows_text(rows, 9);
     fx_graph *graph;
-    fxtap_status status = kind != NULL && type != NULL ? fx_graph_create(at->reader, at->rank, (uint32_t)number, &graph)
+    fxtap_status status = kind != NULL ? fx_graph_create(at->reader, at->rank, (uint32_t)number, &graph)
                                        : FXTAP_E_NOMEM;
     if (status != FXTAP_OK) {
         return status;
@@ -114,7 +116,6 @@ static fxtap_status take_graph(fx_rows *rows, void *context)
     graph->id = fx_rows_int(rows, 0);
     graph->info.run = fx_rows_int(rows, 1);
     graph->info.kind = kind_from_text(kind);
-    graph->has_files = strcmp(type, "stats") != 0;
     graph->info.has_keys = true;
     graph->info.strict_key = fx_rows_hash(rows, 4);
     graph->info.structural_key = fx_rows_hash(rows, 5);
@@ -127,9 +128,9 @@ static fxtap_status take_graph(fx_rows *rows, void *context)
 fxtap_status fx_index_load_graphs(fxtap_reader *reader, fx_rank *rank)
 {
     static const char sql[] =
-        "SELECT g.id, g.run_id, g.graph, g.kind, g.strict_key, g.structural_key, g.occurrence, n.nodes, n.dumped, r.type"
+        "SELECT g.id, g.run_id, g.graph, g.kind, g.strict_key, g.structural_key, g.occurrence, n.nodes, n.dumped"
         " FROM graph g LEFT JOIN (SELECT graph_id, count(*) nodes, sum(skipped IS NULL) dumped FROM node"
-        " GROUP BY graph_id) n ON n.graph_id = g.id LEFT JOIN run r ON r.id = g.run_id WHERE g.id > 0 AND g.run_id > 0 ORDER BY g.id";
+        " GROUP BY graph_id) n ON n.graph_id = g.id WHERE g.id > 0 AND g.run_id > 0 ORDER BY g.id";
     graph_context context = {.reader = reader, .rank = rank};
     return for_each_row(reader, rank, sql, 0, take_graph, &context);
 }
@@ -142,31 +143,63 @@ static int compare_graph_id(const void *key, const void *item)
     return id < other ? -1 : id > other;
 }
 
-/* "graph_1/0": the folder of a step of that graph and nothing else. */
-static bool is_folder_of(const fx_graph *graph, const char *folder, fxtap_step_state *state_out)
+/* "graph_1/0": the folder of a step of that graph and nothing else; its own name into *name_out. */
+static bool is_folder_of(const fx_graph *graph, const char *folder, const char **name_out)
 {
     char expected[32];
     int n = snprintf(expected, sizeof expected, "graph_%u/", (unsigned)graph->info.graph);
+    fxtap_step_state state;
     int64_t number;
-    return strncmp(folder, expected, (size_t)n) == 0 && fx_step_folder_parse(folder + n, state_out, &number);
+    *name_out = folder + n;
+    return strncmp(folder, expected, (size_t)n) == 0 && fx_step_folder_parse(folder + n, &state, &number);
 }
 
-static fxtap_status add_row_step(graph_context *at, fx_rows *rows, fx_graph *graph, const char *folder,
-                                 fxtap_step_state state)
+/* The absolute path of a step's folder, known to the scan of folders from now on. NULL: no memory. */
+static const char *step_path(graph_context *at, const fx_graph *graph, const char *name)
 {
-    fx_step step = {.id = fx_rows_int(rows, 0)};
-    step.info.state = state;
-    step.info.step = fx_rows_int(rows, 2);
-    step.info.call = fx_rows_int(rows, 3);
-    step.info.folder = fx_reader_join(at->reader, graph->info.path, strchr(folder, '/') + 1);
-    step.info.reason = fx_rows_text(rows, 5);
-    step.info.started_us = (uint64_t)fx_rows_int(rows, 6);
-    step.info.ended_us = (uint64_t)fx_rows_int(rows, 7);
-    if (step.info.folder == NULL || step.info.reason == NULL ||
-        fx_texts_add(at->folders, step.info.folder, strlen(step.info.folder)) == NULL) {
+    const char *path = fx_reader_join(at->reader, graph->info.path, name);
+    return path != NULL && fx_texts_add(at->folders, path, strlen(path)) != NULL ? path : NULL;
+}
+
+static bool is_folder(const char *path)
+{
+    struct stat info;
+    return lstat(path, &info) == 0 && S_ISDIR(info.st_mode);
+}
+
+/* Rows are there before the folder is moved: while the partial one is there, the step is not whole. */
+static fxtap_status find_partial(graph_context *at, const fx_graph *graph, const char *name, fx_step *step)
+{
+    const char *path = step_path(at, graph, name);
+    if (path == NULL) {
         return FXTAP_E_NOMEM;
     }
-    return fx_graph_add_step(at->reader, graph, &step);
+    if (is_folder(path)) {
+        step->final = step->info.folder;
+        step->info.folder = path;
+        step->info.state = FXTAP_STEP_PARTIAL;
+        step->info.step = -1;
+    }
+    return FXTAP_OK;
+}
+
+static fxtap_status fill_step(graph_context *at, fx_rows *rows, const fx_graph *graph, const char *folder,
+                              const char *partial, fx_step *step)
+{
+    step->id = fx_rows_int(rows, 0);
+    step->info.step = fx_rows_int(rows, 2);
+    step->info.call = fx_rows_int(rows, 3);
+    step->info.folder = folder[0] != '\0' ? step_path(at, graph, folder) : "";
+    step->info.reason = fx_rows_text(rows, 6);
+    step->info.started_us = (uint64_t)fx_rows_int(rows, 7);
+    step->info.ended_us = (uint64_t)fx_rows_int(rows, 8);
+    const char *state = fx_rows_text(rows, 9);
+    if (step->info.folder == NULL || step->info.reason == NULL || state == NULL) {
+        return FXTAP_E_NOMEM;
+    }
+    bool has_failed = strcmp(state, "failed") == 0;
+    step->info.state = has_failed ? FXTAP_STEP_FAILED : FXTAP_STEP_WHOLE;
+    return partial[0] != '\0' && !has_failed ? find_partial(at, graph, partial, step) : FXTAP_OK;
 }
 
 static fxtap_status take_step(fx_rows *rows, void *context)
@@ -179,26 +212,29 @@ static fxtap_status take_step(fx_rows *rows, void *context)
     if (place == NULL) {
         return FXTAP_OK; /* of a graph that is not looked at */
     }
-    const char *folder = fx_rows_text(rows, 4);
-    fxtap_step_state state;
-    if (folder == NULL) {
+    const char *folder = fx_rows_text(rows, 4), *partial = fx_rows_text(rows, 5);
+    if (folder == NULL || partial == NULL) {
         return FXTAP_E_NOMEM;
     }
-    if (!is_folder_of(*place, folder, &state)) {
+    if ((folder[0] != '\0' && !is_folder_of(*place, folder, &folder)) ||
+        (partial[0] != '\0' && !is_folder_of(*place, partial, &partial))) {
         return fx_reader_warn(at->reader, "%s: a step of the index has a folder that is none: \"%.80s\"",
                               at->rank->info.path, folder);
     }
-    if (at->reader->only_step != NULL && strcmp(strchr(folder, '/') + 1, at->reader->only_step) != 0) {
+    const char *only = at->reader->only_step;
+    if (only != NULL && strcmp(folder, only) != 0 && strcmp(partial, only) != 0) {
         return FXTAP_OK;
     }
-    return add_row_step(at, rows, *place, folder, state);
+    fx_step step = {0};
+    fxtap_status status = fill_step(at, rows, *place, folder, partial, &step);
+    return status == FXTAP_OK ? fx_graph_add_step(at->reader, *place, &step) : status;
 }
 
 /* Needs the graphs in order of id, as they were loaded. */
 fxtap_status fx_index_load_steps(fxtap_reader *reader, fx_rank *rank, fx_texts *folders)
 {
-    static const char sql[] = "SELECT id, graph_id, step, call, folder, reason, started_us, ended_us FROM step"
-                              " WHERE id > 0 AND step >= 0 ORDER BY id";
+    static const char sql[] = "SELECT id, graph_id, step, call, folder, partial, reason, started_us, ended_us,"
+                              " state FROM step WHERE id > 0 AND step >= 0 ORDER BY id";
     graph_context context = {.reader = reader, .rank = rank, .folders = folders};
     return for_each_row(reader, rank, sql, 0, take_step, &context);
 }
@@ -285,55 +321,25 @@ static fx_node *node_by_id(const fx_node *const *nodes, size_t n_nodes, int64_t 
     return found != NULL ? (fx_node *)*found : NULL;
 }
 
-/* "stem.INPUT.0" */
-static const char *slot_name(fxtap_reader *reader, const char *stem, fxtap_io io, const char *position)
-{
-    const char *io_name = fx_io_text(io);
-    size_t stem_length = strlen(stem), io_length = strlen(io_name), position_length = strlen(position);
-    char *name = fx_arena_calloc(&reader->arena, 1, stem_length + io_length + position_length + 3);
-    if (name != NULL) {
-        char *c = memcpy(name, stem, stem_length);
-        c += stem_length;
-        *c++ = '.';
-        memcpy(c, io_name, io_length);
-        c += io_length;
-        *c++ = '.';
-        memcpy(c, position, position_length);
-    }
-    return name;
-}
-
-/* The names of a slot: in full, and as the file system has it; mostly they are the same. */
+/* "NODE-TARGET.IO.POSITION", in full: mostly the file's prefix without its dot. */
 static bool name_slot(fxtap_reader *reader, fx_slot *slot)
 {
-    const fx_node *node = slot->node;
-    size_t name_length = strlen(node->info.name), target_length = strlen(node->info.target);
-    slot->file_stem = slot_name(reader, node->stem, slot->io, slot->position);
-    if (slot->file_stem == NULL) {
-        return false;
+    const fxtap_node_info *node = &slot->node->info;
+    fxtap_buffer name;
+    fxtap_buffer_init(&name);
+    fxtap_buffer_printf(&name, "%s-%s.%s.%s", node->name, node->target, fx_io_text(slot->io), slot->position);
+    if (fxtap_buffer_status(&name) == FXTAP_OK) {
+        slot->name = fx_texts_keep(&reader->texts, name.bytes, name.length);
     }
-    slot->file_stem_length = strlen(slot->file_stem);
-    bool is_same = node->stem_length == name_length + 1 + target_length &&
-                   memcmp(node->stem, node->info.name, name_length) == 0 && node->stem[name_length] == '-' &&
-                   memcmp(node->stem + name_length + 1, node->info.target, target_length) == 0;
-    if (is_same) {
-        slot->name = slot->file_stem;
-        return true;
-    }
-    char *full = fx_arena_calloc(&reader->arena, 1, name_length + target_length + 2);
-    if (full == NULL) {
-        return false;
-    }
-    memcpy(full, node->info.name, name_length);
-    full[name_length] = '-';
-    memcpy(full + name_length + 1, node->info.target, target_length);
-    slot->name = slot_name(reader, full, slot->io, slot->position);
+    fxtap_buffer_clear(&name);
     return slot->name != NULL;
 }
 
-static bool is_file_part(const char *text)
+/* A file's name begins with it: so it leads nowhere else. */
+static bool is_prefix(const char *text)
 {
-    return strchr(text, '/') == NULL;
+    size_t length = strlen(text);
+    return length > 1 && length < NAME_MAX && text[length - 1] == '.' && strchr(text, '/') == NULL;
 }
 
 static fxtap_status take_slot(fx_rows *rows, void *context)
@@ -345,11 +351,12 @@ static fxtap_status take_slot(fx_rows *rows, void *context)
     slot.node = node_by_id(at->by_id, graph->n_nodes, fx_rows_int(rows, 1));
     slot.position = fx_rows_text(rows, 3);
     slot.arg_name = fx_rows_text(rows, 4);
-    if (slot.position == NULL || slot.arg_name == NULL) {
+    slot.prefix = fx_rows_text(rows, 5);
+    if (slot.position == NULL || slot.arg_name == NULL || slot.prefix == NULL) {
         return FXTAP_E_NOMEM;
     }
-    if (slot.node == NULL || io < FXTAP_INPUT || io > FXTAP_INOUT || !is_file_part(slot.position) ||
-        !is_file_part(slot.node->stem) || slot.node->stem_length == 0) {
+    slot.prefix_length = strlen(slot.prefix);
+    if (slot.node == NULL || io < FXTAP_INPUT || io > FXTAP_INOUT || !is_prefix(slot.prefix)) {
         return fx_reader_warn(at->reader, "%s: the index has places that are none", graph->rank->info.path);
     }
     if (!name_slot(at->reader, &slot) ||
@@ -395,7 +402,7 @@ static fxtap_status order_slots(fx_graph *graph)
 
 fxtap_status fx_index_load_slots(fxtap_reader *reader, fx_graph *graph)
 {
-    static const char sql[] = "SELECT s.id, s.node_id, s.io, s.position, s.arg_name FROM node n"
+    static const char sql[] = "SELECT s.id, s.node_id, s.io, s.position, s.arg_name, s.prefix FROM node n"
                               " JOIN slot s ON s.node_id = n.id WHERE n.graph_id = ?1 ORDER BY s.id";
     if (graph->has_slots) {
         return FXTAP_OK;
@@ -441,4 +448,21 @@ fxtap_status fx_index_load_record(fxtap_reader *reader, fx_graph *graph)
         return fx_error_at(FXTAP_E_NOT_FOUND, graph->info.path, "the index has no record of the graph");
     }
     return status;
+}
+
+/* ---- soundness ---- */
+
+bool fx_index_is_sound(fxtap_reader *reader, fx_rank *rank, char *detail, size_t capacity)
+{
+    fx_rows rows = {0};
+    bool more = false;
+    fxtap_status status = fx_rows_begin(reader, rank, "PRAGMA quick_check(1)", 0, &rows);
+    if (status == FXTAP_OK) {
+        status = fx_rows_next(&rows, &more);
+    }
+    const char *found = status == FXTAP_OK && more ? (const char *)sqlite3_column_text(rows.statement, 0) : NULL;
+    bool is_sound = found != NULL && strcmp(found, "ok") == 0;
+    snprintf(detail, capacity, "%s", found != NULL ? found : fxtap_error_message());
+    fx_rows_end(&rows);
+    return is_sound;
 }

@@ -110,7 +110,10 @@ static int compare_named(const void *a, const void *b)
 static int compare_indexed(const void *a, const void *b)
 {
     const fx_tensor *x = *(fx_tensor *const *)a, *y = *(fx_tensor *const *)b;
-    return x->order < y->order ? -1 : x->order > y->order;
+    if (x->order != y->order) {
+        return x->order < y->order ? -1 : 1;
+    }
+    return x->info.stamp_us < y->info.stamp_us ? -1 : x->info.stamp_us > y->info.stamp_us;
 }
 
 /* ---- a step, a graph, a rank ---- */

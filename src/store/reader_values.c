@@ -1,10 +1,14 @@
 /* reader_values.c - the tensors of one step from the index: one query, rows in order of their slots. */
 #include <errno.h>
+#include <limits.h>
 #include <math.h>
 #include <sqlite3.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
+#include "store/names.h"
 #include "store/reader_parts.h"
 #include "util/error.h"
 #include "util/memory.h"
@@ -44,7 +48,7 @@ static const char tensors_sql[] =
     "SELECT t.slot_id, v.id, t.stamp_us, t.skipped, v.dtype, v.descr, v.fortran, v.shape, v.strides, v.layout,"
     " v.device, v.bytes, v.hash, v.count, v.finite_count, v.nan_count, v.pos_inf_count, v.neg_inf_count,"
     " v.zero_count, v.subnormal_count, v.min, v.max, v.abs_max, v.mean, v.mean_imag, v.std, v.rms, v.l2_norm"
-    " FROM tensor t LEFT JOIN value v ON v.id = t.value_id WHERE t.step_id = ?1 ORDER BY t.slot_id";
+    " FROM tensor t LEFT JOIN value v ON v.id = t.value_id WHERE t.step_id = ?1 ORDER BY t.slot_id, t.stamp_us";
 
 typedef struct tensor_context {
     fxtap_reader *reader;
@@ -240,25 +244,28 @@ static const fx_slot *slot_of(tensor_context *at, int64_t id)
     return is_there ? &graph->slots[at->next_slot] : NULL;
 }
 
+/* While a step is being moved, each file is in the one folder or in the other. */
+static const char *folder_of(const fx_step *step, const char *name)
+{
+    char path[PATH_MAX];
+    struct stat info;
+    if (step->final == NULL) {
+        return step->info.folder;
+    }
+    int n = snprintf(path, sizeof path, "%s/%s", step->final, name);
+    bool is_moved = n > 0 && (size_t)n < sizeof path && lstat(path, &info) == 0;
+    return is_moved ? step->final : step->info.folder;
+}
+
 static fxtap_status fill_path(tensor_context *at, const fx_slot *slot, fxtap_tensor_info *info)
 {
-    const char tail[] = "00000000000000000000.npy";
-    size_t length = slot->file_stem_length + 1 + strlen(tail);
-    char *name = fx_arena_calloc(&at->list->arena, 1, strlen(at->step->info.folder) + 1 + length + 1);
-    if (name == NULL) {
-        return FXTAP_E_NOMEM;
-    }
-    info->path = name;
-    size_t folder_length = strlen(at->step->info.folder);
-    memcpy(name, at->step->info.folder, folder_length);
-    name += folder_length;
-    *name++ = '/';
-    memcpy(name, slot->file_stem, slot->file_stem_length);
-    name += slot->file_stem_length;
-    *name++ = '.';
-    memcpy(name, tail, strlen(tail));
-    fx_stamp_format(info->stamp_us, name);
-    return FXTAP_OK;
+    static const char tail[] = "00000000000000000000.npy";
+    char name[NAME_MAX + sizeof tail];
+    memcpy(name, slot->prefix, slot->prefix_length);
+    memcpy(name + slot->prefix_length, tail, sizeof tail);
+    fx_name_stamp(info->stamp_us, name + slot->prefix_length);
+    info->path = fx_tensor_list_path(at->list, folder_of(at->step, name), name, strlen(name));
+    return info->path != NULL ? FXTAP_OK : FXTAP_E_NOMEM;
 }
 
 static fxtap_status fill_row(tensor_context *at, fx_rows *rows, const fx_slot *slot, fx_tensor *tensor)
@@ -281,7 +288,7 @@ static fxtap_status fill_row(tensor_context *at, fx_rows *rows, const fx_slot *s
         return status;
     }
     fill_stats(rows, info);
-    return at->graph->has_files && !at->step->is_link ? fill_path(at, slot, info) : FXTAP_OK;
+    return at->step->info.folder[0] != '\0' && !at->step->is_link ? fill_path(at, slot, info) : FXTAP_OK;
 }
 
 static fxtap_status take_tensor(tensor_context *at, fx_rows *rows)

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "store/names.h"
 #include "store/parse_name.h"
 
 typedef struct name_case {
@@ -104,17 +105,17 @@ static void test_time_stamps_read_back(void **state)
         uint64_t stamp_us = 1;
         assert_true(fx_stamp_parse(cases[i].digits, &stamp_us));
         assert_int_equal(stamp_us, cases[i].stamp_us);
-        fx_stamp_format(cases[i].stamp_us, digits);
+        fx_name_stamp(cases[i].stamp_us, digits);
         assert_string_equal(digits, cases[i].digits);
     }
-    fx_stamp_format(UINT64_MAX, digits);
+    fx_name_stamp(UINT64_MAX, digits);
     assert_string_equal(digits, "99991231235959999999");
     uint64_t stamp_us;
     assert_false(fx_stamp_parse("21000229000000000000", &stamp_us)); /* no leap year */
     assert_false(fx_stamp_parse("19691231235959999999", &stamp_us));
     for (uint64_t day = 0; day < 60000; day += 7) { /* into the 2130s */
         uint64_t moment = day * UINT64_C(86400000000) + day * 11;
-        fx_stamp_format(moment, digits);
+        fx_name_stamp(moment, digits);
         assert_true(fx_stamp_parse(digits, &stamp_us));
         assert_int_equal(stamp_us, moment);
     }
@@ -146,7 +147,11 @@ static void test_reads_folders(void **state)
     assert_true(fx_step_folder_parse(".7.partial", &step_state, &number));
     assert_int_equal(step_state, FXTAP_STEP_PARTIAL);
     assert_int_equal(number, 7);
-    static const char *const none[] = {"", ".", "..", "01", "1x", "-1", ".7", "7.partial", ".7.failed-1", "1.failed-",
+    assert_true(fx_step_folder_parse(".12-1.partial", &step_state, &number));
+    assert_int_equal(number, 12);
+    assert_true(fx_step_folder_parse(".12-1-2.partial", &step_state, &number));
+    assert_int_equal(step_state, FXTAP_STEP_PARTIAL);
+    static const char *const none[] = {"", ".", ".1-.partial", "..", "01", "1x", "-1", ".7", "7.partial", ".7.failed-1", "1.failed-",
                                        "99999999999999999999", "1/2"};
     for (size_t i = 0; i < sizeof none / sizeof *none; i++) {
         assert_false(fx_step_folder_parse(none[i], &step_state, &number));

@@ -1,0 +1,637 @@
+/* Dumps with an index: written by the library, read back; damaged, hostile and read-only ones. */
+#include "support_cmocka.h"
+
+#include <math.h>
+#include <sqlite3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "fxtap/reader.h"
+#include "store/schema.h"
+#include "support_dump.h"
+#include "support_tree.h"
+#include "util/memory.h"
+
+#define RANK "worldsize1_global_rank0"
+#define GRAPH RANK "/graph_1"
+#define INDEX RANK "/" FX_INDEX_FILE
+
+static char *root;
+
+static int make_root(void **state)
+{
+    (void)state;
+    root = tree_create();
+    return 0;
+}
+
+static int remove_root(void **state)
+{
+    (void)state;
+    tree_remove(root);
+    return 0;
+}
+
+static fxtap_reader *open_reader(const char *path)
+{
+    fxtap_reader *reader = NULL;
+    assert_int_equal(fxtap_reader_open(path, &reader), FXTAP_OK);
+    return reader;
+}
+
+static fxtap_tensor_query query_all(void)
+{
+    return (fxtap_tensor_query){.struct_size = sizeof(fxtap_tensor_query), .rank = -1, .graph = -1, .step = -1,
+                                .io = -1};
+}
+
+static fxtap_tensor_list *list_of(fxtap_reader *reader, const fxtap_tensor_query *query)
+{
+    fxtap_tensor_query all = query_all();
+    fxtap_tensor_list *list = NULL;
+    assert_int_equal(fxtap_reader_tensors(reader, query != NULL ? query : &all, &list), FXTAP_OK);
+    return list;
+}
+
+static size_t count_of(fxtap_reader *reader, const fxtap_tensor_query *query)
+{
+    fxtap_tensor_list *list = list_of(reader, query);
+    size_t count = fxtap_tensor_list_count(list);
+    fxtap_tensor_list_free(list);
+    return count;
+}
+
+static const fxtap_graph_info *first_graph(fxtap_reader *reader)
+{
+    const fxtap_graph_info *const *graphs;
+    size_t n;
+    assert_int_equal(fxtap_reader_graphs(reader, 0, &graphs, &n), FXTAP_OK);
+    assert_true(n > 0);
+    return graphs[0];
+}
+
+static void run_sql(const char *path, const char *sql)
+{
+    sqlite3 *database;
+    assert_int_equal(sqlite3_open(path, &database), SQLITE_OK);
+    char *message = NULL;
+    int code = sqlite3_exec(database, sql, NULL, NULL, &message);
+    if (code != SQLITE_OK) {
+        fail_msg("%s", message);
+    }
+    sqlite3_close(database);
+}
+
+/* ---- what was written is read ---- */
+
+static void test_graph_run_and_nodes(void **state)
+{
+    (void)state;
+    sd_write(root, 0, 2);
+    fxtap_reader *reader = open_reader(root);
+    assert_int_equal(fxtap_reader_kind(reader), FXTAP_READ_INDEXED);
+    assert_true(fxtap_reader_rank(reader, 0)->has_index);
+    assert_int_equal(fxtap_reader_run_count(reader, 0), 1);
+    const fxtap_run_info *run = fxtap_reader_run(reader, 0, 0);
+    assert_int_equal(run->pid, getpid());
+    assert_string_equal(run->versions, "torch 2.13.0");
+    assert_string_equal(run->command, "python train.py");
+    assert_string_equal(run->type, "npy");
+    const fxtap_graph_info *graph = first_graph(reader);
+    assert_int_equal(graph->run, 1);
+    assert_int_equal(graph->kind, FXTAP_GRAPH_INFERENCE);
+    assert_true(graph->has_keys);
+    assert_int_equal(graph->n_nodes, 5);
+    assert_int_equal(graph->n_dumped, 2);
+    assert_int_equal(graph->n_steps, 2);
+    const fxtap_graph *record;
+    assert_int_equal(fxtap_reader_record(reader, graph, &record), FXTAP_OK);
+    fxtap_hash128 key = fxtap_graph_strict_key(record);
+    assert_true(key.high == graph->strict_key.high && key.low == graph->strict_key.low);
+    const fxtap_node_info *const *nodes;
+    size_t n;
+    assert_int_equal(fxtap_reader_nodes(reader, graph, &nodes, &n), FXTAP_OK);
+    assert_int_equal(n, 5);
+    assert_string_equal(nodes[1]->name, "mul");
+    assert_string_equal(nodes[1]->target, "aten.mul.Scalar");
+    assert_string_equal(nodes[1]->source_file, "model.py");
+    assert_int_equal(nodes[1]->source_line, 12);
+    assert_string_equal(nodes[1]->source_function, "forward");
+    assert_string_equal(nodes[1]->source_code, "y = x * 2");
+    assert_string_equal(nodes[1]->module_path, "L['self'].layers.0");
+    assert_null(nodes[1]->skipped);
+    assert_string_equal(nodes[2]->skipped, "non aten target");
+    fxtap_reader_close(reader);
+}
+
+static void test_tensors(void **state)
+{
+    (void)state;
+    sd_write(root, 0, 2);
+    fxtap_reader *reader = open_reader(root);
+    fxtap_tensor_list *list = list_of(reader, NULL);
+    static const char *const names[] = {
+        "mul-aten.mul.Scalar.INPUT.0",    "mul-aten.mul.Scalar.INPUT.1",      "mul-aten.mul.Scalar.OUTPUT.0",
+        "sum_1-aten.sum.default.INPUT.0", "sum_1-aten.sum.default.INPUT.dim", "sum_1-aten.sum.default.INPUT.mode",
+        "sum_1-aten.sum.default.OUTPUT.0"};
+    assert_int_equal(fxtap_tensor_list_count(list), 14);
+    for (size_t i = 0; i < 14; i++) {
+        const fxtap_tensor_info *info = fxtap_tensor_list_at(list, i);
+        assert_string_equal(info->name, names[i % 7]);
+        assert_int_equal(info->step->step, i / 7);
+        bool has_value = i % 7 != 4;
+        assert_true((info->path != NULL) == has_value && (info->skipped == NULL) == has_value);
+        assert_true(info->has_meta == has_value && info->has_hash == has_value);
+        assert_true(!has_value || access(info->path, R_OK) == 0);
+    }
+    assert_string_equal(fxtap_tensor_list_at(list, 4)->skipped, "None");
+    const fxtap_tensor_info *info = fxtap_tensor_list_at(list, 7);
+    assert_string_equal(info->arg_name, "self");
+    assert_string_equal(info->device, "cpu");
+    assert_int_equal(info->dtype, FXTAP_FLOAT32);
+    assert_int_equal(info->ndim, 2);
+    assert_true(info->shape[0] == 2 && info->shape[1] == 3);
+    assert_int_equal(info->bytes, 24);
+    assert_true(info->has_stats);
+    assert_true(info->stats.min == 2.0 && info->stats.max == 7.0 && info->stats.mean == 4.5);
+    info = fxtap_tensor_list_at(list, 1);
+    assert_int_equal(info->dtype, FXTAP_FLOAT64);
+    assert_int_equal(info->ndim, 0);
+    assert_int_equal(fxtap_tensor_list_at(list, 5)->dtype, FXTAP_STRING);
+    assert_false(fxtap_tensor_list_at(list, 5)->has_stats);
+    fxtap_tensor_list_free(list);
+    fxtap_reader_close(reader);
+}
+
+/* The index says of a file what the file says of itself. */
+static void test_index_agrees_with_files(void **state)
+{
+    (void)state;
+    sd_write(root, 0, 1);
+    fxtap_reader *indexed = open_reader(root);
+    fxtap_tensor_list *list = list_of(indexed, NULL);
+    for (size_t i = 0; i < fxtap_tensor_list_count(list); i++) {
+        const fxtap_tensor_info *info = fxtap_tensor_list_at(list, i);
+        if (info->path == NULL) {
+            continue;
+        }
+        fxtap_reader *single = open_reader(info->path);
+        fxtap_tensor_list *own = list_of(single, NULL);
+        const fxtap_tensor_info *file = fxtap_tensor_list_at(own, 0);
+        fxtap_status expected = info->dtype == FXTAP_STRING ? FXTAP_E_UNSUPPORTED : FXTAP_OK;
+        assert_int_equal(fxtap_tensor_load_stats(own, 0), expected);
+        assert_int_equal(file->dtype, info->dtype);
+        assert_int_equal(file->bytes, info->bytes);
+        assert_int_equal(file->ndim, info->ndim);
+        assert_true(expected != FXTAP_OK || memcmp(&file->hash, &info->hash, sizeof file->hash) == 0);
+        assert_true(expected != FXTAP_OK || file->stats.l2_norm == info->stats.l2_norm);
+        fxtap_tensor_list_free(own);
+        fxtap_reader_close(single);
+    }
+    fxtap_tensor_list_free(list);
+    fxtap_reader_close(indexed);
+}
+
+static void test_several_runs(void **state)
+{
+    (void)state;
+    sd_write(root, 0, 3);
+    sd_write(root, 1000, 1);
+    fxtap_reader *reader = open_reader(root);
+    assert_int_equal(fxtap_reader_run_count(reader, 0), 2);
+    fxtap_tensor_query query = query_all();
+    static const struct {
+        int64_t run;
+        size_t n_tensors, n_graphs;
+    } cases[] = {{0, 7, 1}, {1, 21, 1}, {2, 7, 1}, {3, 0, 0}, {-1, 28, 2}};
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        const fxtap_graph_info *const *graphs;
+        size_t n;
+        query.run = cases[i].run;
+        assert_int_equal(count_of(reader, &query), cases[i].n_tensors);
+        assert_int_equal(fxtap_reader_graphs(reader, query.run, &graphs, &n), FXTAP_OK);
+        assert_int_equal(n, cases[i].n_graphs);
+    }
+    fxtap_reader_close(reader);
+    /* A step that only the earlier run has is that run's, when it is opened by itself. */
+    query.run = 0;
+    reader = open_reader(tree_path(root, GRAPH "/2"));
+    assert_int_equal(count_of(reader, &query), 7);
+    assert_int_equal(first_graph(reader)->run, 1);
+    fxtap_reader_close(reader);
+    reader = open_reader(tree_path(root, GRAPH "/0"));
+    assert_int_equal(count_of(reader, &query), 7);
+    assert_int_equal(first_graph(reader)->run, 2);
+    fxtap_reader_close(reader);
+}
+
+static void test_a_run_without_graphs_is_not_the_latest(void **state)
+{
+    (void)state;
+    sd_write(root, 0, 1);
+    run_sql(tree_path(root, INDEX), "INSERT INTO run SELECT 7, pid, host, started_us + 9, NULL, world_size, rank,"
+                                    " type, fxtap, versions, command FROM run");
+    fxtap_reader *reader = open_reader(root);
+    assert_int_equal(fxtap_reader_run_count(reader, 0), 2);
+    assert_int_equal(count_of(reader, NULL), 7);
+    fxtap_reader_close(reader);
+}
+
+static void test_failed_steps(void **state)
+{
+    (void)state;
+    static const float values[SD_N_VALUES] = {1, 2, 3, 4, 5, 6};
+    sd_set_clock(0);
+    small_dump small = sd_open(root, FXTAP_DUMP_NPY);
+    sd_step(&small, values, false);
+    sd_step(&small, values, true);
+    sd_close(&small);
+    fxtap_reader *reader = open_reader(root);
+    const fxtap_graph_info *graph = first_graph(reader);
+    const fxtap_step_info *const *steps;
+    size_t n;
+    assert_int_equal(graph->n_steps, 1);
+    assert_int_equal(fxtap_reader_steps(reader, graph, &steps, &n), FXTAP_OK);
+    assert_int_equal(n, 2);
+    assert_int_equal(steps[1]->state, FXTAP_STEP_FAILED);
+    assert_string_equal(steps[1]->reason, "RuntimeError: boom");
+    assert_int_equal(access(steps[1]->folder, R_OK), 0);
+    fxtap_tensor_query query = query_all();
+    assert_int_equal(count_of(reader, &query), 7);
+    query.with_incomplete = true;
+    assert_int_equal(count_of(reader, &query), 14);
+    fxtap_reader_close(reader);
+}
+
+static void test_statistics_alone(void **state)
+{
+    (void)state;
+    static const float values[SD_N_VALUES] = {1, 2, 3, 4, 5, 6};
+    sd_set_clock(0);
+    small_dump small = sd_open(root, FXTAP_DUMP_STATS);
+    sd_step(&small, values, false);
+    sd_close(&small);
+    fxtap_reader *reader = open_reader(root);
+    fxtap_tensor_list *list = list_of(reader, NULL);
+    assert_int_equal(fxtap_tensor_list_count(list), 7);
+    const fxtap_tensor_info *info = fxtap_tensor_list_at(list, 0);
+    assert_null(info->path);
+    assert_true(info->has_stats && info->stats.max == 6.0);
+    assert_int_equal(fxtap_tensor_load_stats(list, 0), FXTAP_OK);
+    fxtap_npy *npy = NULL;
+    assert_int_equal(fxtap_tensor_open(list, 0, &npy), FXTAP_E_NOT_FOUND);
+    fxtap_tensor_list_free(list);
+    fxtap_reader_close(reader);
+}
+
+static void test_a_step_that_was_being_moved(void **state)
+{
+    (void)state;
+    sd_write(root, 0, 2);
+    run_sql(tree_path(root, INDEX), "UPDATE step SET partial = 'graph_1/.1-1.partial' WHERE step = 1");
+    assert_int_equal(rename(tree_path(root, GRAPH "/1"), tree_path(root, GRAPH "/.1-1.partial")), 0);
+    tree_mkdir(tree_path(root, GRAPH "/1"));
+    fxtap_reader *reader = open_reader(root);
+    fxtap_tensor_query query = query_all();
+    assert_int_equal(count_of(reader, &query), 7);
+    query.with_incomplete = true;
+    fxtap_tensor_list *list = list_of(reader, &query);
+    const char *path = fxtap_tensor_list_at(list, 7)->path;
+    assert_int_equal(fxtap_tensor_list_at(list, 7)->step->state, FXTAP_STEP_PARTIAL);
+    assert_non_null(strstr(path, ".1-1.partial/"));
+    assert_int_equal(access(path, R_OK), 0);
+    assert_int_equal(rename(path, tree_path(root, GRAPH "/1/%s", strrchr(path, '/') + 1)), 0);
+    fxtap_tensor_list_free(list);
+    list = list_of(reader, &query); /* half moved */
+    for (size_t i = 7; i < 14; i++) {
+        path = fxtap_tensor_list_at(list, i)->path;
+        assert_true(path == NULL || access(path, R_OK) == 0);
+    }
+    fxtap_tensor_list_free(list);
+    fxtap_reader_close(reader);
+}
+
+static void test_folders_that_the_index_does_not_have(void **state)
+{
+    (void)state;
+    sd_write(root, 0, 2);
+    run_sql(tree_path(root, INDEX), "DELETE FROM tensor WHERE step_id = 2; DELETE FROM step WHERE id = 2");
+    assert_int_equal(rename(tree_path(root, GRAPH "/1"), tree_path(root, GRAPH "/.1-1.partial")), 0);
+    fxtap_reader *reader = open_reader(root);
+    fxtap_tensor_query query = query_all();
+    query.with_incomplete = true;
+    fxtap_tensor_list *list = list_of(reader, &query);
+    assert_int_equal(fxtap_tensor_list_count(list), 7 + 6); /* None has no file */
+    const fxtap_tensor_info *info = fxtap_tensor_list_at(list, 7);
+    assert_int_equal(info->step->state, FXTAP_STEP_PARTIAL);
+    assert_string_equal(info->node->source_file, "model.py"); /* the index's node */
+    fxtap_tensor_list_free(list);
+    fxtap_reader_close(reader);
+}
+
+/* ---- where it lies ---- */
+
+static void snapshot(char *names, size_t capacity)
+{
+    char command[600];
+    snprintf(command, sizeof command, "find '%s' -printf '%%P %%s %%T@\\n' | sort", root);
+    FILE *pipe = popen(command, "r");
+    assert_non_null(pipe);
+    size_t n = fread(names, 1, capacity - 1, pipe);
+    names[n] = '\0';
+    pclose(pipe);
+}
+
+static void test_reading_leaves_nothing_behind(void **state)
+{
+    (void)state;
+    sd_write(root, 0, 1);
+    static char before[20000], after[20000];
+    snapshot(before, sizeof before);
+    fxtap_reader *reader = open_reader(root);
+    count_of(reader, NULL);
+    fxtap_reader_close(reader);
+    snapshot(after, sizeof after);
+    assert_string_equal(before, after);
+}
+
+static void test_reads_while_it_is_written(void **state)
+{
+    (void)state;
+    static const float values[SD_N_VALUES] = {1, 2, 3, 4, 5, 6};
+    sd_set_clock(0);
+    small_dump small = sd_open(root, FXTAP_DUMP_NPY);
+    for (size_t i = 1; i < 4; i++) {
+        sd_step(&small, values, false);
+        fxtap_reader *reader = open_reader(root);
+        assert_int_equal(count_of(reader, NULL), 7 * i);
+        assert_int_equal(fxtap_reader_warning_count(reader), 0);
+        fxtap_reader_close(reader);
+    }
+    /* A copy of the one file is the index. */
+    char *copy = tree_create();
+    tree_copy(tree_path(root, RANK), copy);
+    unlink(tree_path(copy, INDEX "-wal"));
+    unlink(tree_path(copy, INDEX "-shm"));
+    fxtap_reader *reader = open_reader(copy);
+    assert_int_equal(count_of(reader, NULL), 21);
+    fxtap_reader_close(reader);
+    tree_remove(copy);
+    sd_close(&small);
+}
+
+static void test_names_that_mean_something_in_a_uri(void **state)
+{
+    (void)state;
+    const char *odd = tree_path(root, "a%%20b?mode=rw#c \xff");
+    tree_mkdir(odd);
+    sd_write(odd, 0, 1);
+    fxtap_reader *reader = open_reader(odd);
+    assert_int_equal(fxtap_reader_kind(reader), FXTAP_READ_INDEXED);
+    assert_int_equal(count_of(reader, NULL), 7);
+    fxtap_reader_close(reader);
+}
+
+static void test_large_indexes_get_secondary_ones(void **state)
+{
+    (void)state;
+    sd_write(root, 0, 1);
+    run_sql(tree_path(root, INDEX), "UPDATE graph SET record = zeroblob(2000000)");
+    fxtap_reader *reader = open_reader(root);
+    assert_int_equal(count_of(reader, NULL), 7);
+    const fxtap_graph *record;
+    assert_int_equal(fxtap_reader_record(reader, first_graph(reader), &record), FXTAP_E_FORMAT);
+    fxtap_reader_close(reader);
+    sqlite3 *database;
+    assert_int_equal(sqlite3_open(tree_path(root, INDEX), &database), SQLITE_OK);
+    sqlite3_stmt *statement;
+    assert_int_equal(sqlite3_prepare_v2(database, "SELECT count(*) FROM sqlite_schema WHERE type = 'index' AND"
+                                                  " name IN ('node_graph', 'slot_node')", -1, &statement, NULL),
+                     SQLITE_OK);
+    assert_int_equal(sqlite3_step(statement), SQLITE_ROW);
+    assert_int_equal(sqlite3_column_int(statement, 0), 2);
+    sqlite3_finalize(statement);
+    sqlite3_close(database);
+    assert_int_not_equal(access(tree_path(root, INDEX "-wal"), F_OK), 0);
+}
+
+/* ---- damage ---- */
+
+static void assert_read_by_names(size_t n_tensors)
+{
+    fxtap_reader *reader = open_reader(root);
+    assert_int_equal(count_of(reader, NULL), n_tensors);
+    assert_true(fxtap_reader_warning_count(reader) >= 1);
+    assert_non_null(strstr(fxtap_reader_warning(reader, 0), FX_INDEX_FILE));
+    fxtap_reader_close(reader);
+}
+
+static void test_an_index_that_is_none(void **state)
+{
+    (void)state;
+    sd_write(root, 0, 1);
+    const char *index = tree_path(root, INDEX);
+    static char zeros[5000];
+    tree_write(index, "no database", 11);
+    assert_read_by_names(6);
+    tree_write(index, zeros, sizeof zeros);
+    assert_read_by_names(6);
+    memcpy(zeros, "SQLite format 3", 16);
+    tree_write(index, zeros, sizeof zeros);
+    assert_read_by_names(6);
+    tree_write(index, "", 0);
+    assert_read_by_names(6);
+    assert_int_equal(unlink(index), 0);
+    assert_int_equal(mkdir(index, 0777), 0);
+    assert_read_by_names(6);
+    assert_int_equal(rmdir(index), 0);
+    assert_int_equal(symlink("/etc/passwd", index), 0);
+    assert_read_by_names(6);
+}
+
+static void test_another_database(void **state)
+{
+    (void)state;
+    static const char *const damages[] = {
+        "PRAGMA application_id = 0",
+        "DROP TABLE slot",
+        "ALTER TABLE value RENAME COLUMN rms TO other",
+        "ALTER TABLE node ADD COLUMN more AS (hex(zeroblob(100000000)))",
+        "ALTER TABLE tensor RENAME TO tensor2; CREATE VIEW tensor AS WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL"
+        " SELECT x + 1 FROM c) SELECT x AS step_id, x AS slot_id, x AS stamp_us, x AS value_id, NULL AS skipped FROM c",
+    };
+    for (size_t i = 0; i < COUNT_OF(damages); i++) {
+        sd_write(root, 0, 1);
+        run_sql(tree_path(root, INDEX), damages[i]);
+        assert_read_by_names(6);
+        tree_remove(root);
+        root = tree_create();
+    }
+}
+
+static void test_an_index_from_the_future(void **state)
+{
+    (void)state;
+    sd_write(root, 0, 1);
+    run_sql(tree_path(root, INDEX), "PRAGMA user_version = 1000");
+    fxtap_reader *reader = NULL;
+    assert_int_equal(fxtap_reader_open(root, &reader), FXTAP_E_UNSUPPORTED);
+    assert_non_null(strstr(fxtap_error_message(), "an index from the future"));
+    assert_null(reader);
+}
+
+static void test_hostile_rows(void **state)
+{
+    (void)state;
+    static const char *const attacks[] = {
+        "UPDATE step SET folder = '../../../../etc'",
+        "UPDATE step SET folder = 'graph_1/../../..'",
+        "UPDATE step SET folder = 'graph_1/0/..'",
+        "UPDATE step SET folder = 'graph_2/0'",
+        "UPDATE step SET folder = '/etc'",
+        "UPDATE step SET partial = '../x'",
+        "UPDATE slot SET prefix = '../../../x.'",
+        "UPDATE slot SET prefix = '.'",
+        "UPDATE slot SET prefix = hex(zeroblob(5000)) || '.'",
+        "UPDATE slot SET io = 99",
+        "UPDATE slot SET node_id = -5",
+        "UPDATE value SET shape = '9223372036854775807,9223372036854775807'",
+        "UPDATE value SET shape = '-1'",
+        "UPDATE value SET shape = '1,,2'",
+        "UPDATE value SET shape = hex(zeroblob(100000))",
+        "UPDATE value SET dtype = 'float99'",
+        "UPDATE value SET bytes = -1",
+        "UPDATE value SET hash = x'00', descr = '<q99'",
+        "UPDATE value SET min = 'x', max = zeroblob(100), mean = 'y'",
+        "UPDATE node SET stack = zeroblob(1000000), name = '', target = x'00ff', position = 9223372036854775807",
+        "UPDATE graph SET graph = 99999999999, kind = 5, strict_key = 'x'",
+        "UPDATE tensor SET stamp_us = -1",
+        "UPDATE tensor SET value_id = 424242, skipped = NULL",
+        "UPDATE step SET step = -9, call = -9",
+        "DELETE FROM node",
+        "DELETE FROM graph",
+        "DELETE FROM slot",
+    };
+    for (size_t i = 0; i < COUNT_OF(attacks); i++) {
+        sd_write(root, 0, 1);
+        run_sql(tree_path(root, INDEX), attacks[i]);
+        fxtap_reader *reader = open_reader(root);
+        fxtap_tensor_query query = query_all();
+        query.with_incomplete = true;
+        query.run = -1;
+        fxtap_tensor_list *list = list_of(reader, &query);
+        for (size_t j = 0; j < fxtap_tensor_list_count(list); j++) {
+            const fxtap_tensor_info *info = fxtap_tensor_list_at(list, j);
+            (void)fxtap_tensor_load_stats(list, j);
+            assert_non_null(info->name);
+            if (info->path != NULL) {
+                assert_memory_equal(info->path, root, strlen(root));
+                assert_null(strstr(info->path, ".."));
+            }
+        }
+        fxtap_tensor_list_free(list);
+        fxtap_check *check = NULL;
+        assert_int_equal(fxtap_reader_check(reader, true, NULL, NULL, &check), FXTAP_OK);
+        fxtap_check_free(check);
+        fxtap_reader_close(reader);
+        tree_remove(root);
+        root = tree_create();
+    }
+}
+
+/* Each byte region overwritten in turn: nothing may crash, hang or leak. */
+static void test_damaged_pages(void **state)
+{
+    (void)state;
+    sd_write(root, 0, 2);
+    const char *index = tree_path(root, INDEX);
+    FILE *file = fopen(index, "rb");
+    assert_non_null(file);
+    static unsigned char whole[1 << 18], damaged[1 << 18];
+    size_t n_bytes = fread(whole, 1, sizeof whole, file);
+    fclose(file);
+    uint32_t random_state = 1;
+    for (unsigned round = 0; round < 120; round++) {
+        memcpy(damaged, whole, n_bytes);
+        for (unsigned i = 0; i < 40; i++) {
+            random_state = random_state * 1664525u + 1013904223u;
+            damaged[112 + (random_state >> 8) % (n_bytes - 112)] = (unsigned char)random_state;
+        }
+        tree_write(index, damaged, round % 4 == 0 ? n_bytes - n_bytes / 3 : n_bytes);
+        fxtap_reader *reader = NULL;
+        fxtap_status status = fxtap_reader_open(root, &reader);
+        assert_int_equal(status, FXTAP_OK);
+        fxtap_check *check = NULL;
+        assert_int_equal(fxtap_reader_check(reader, false, NULL, NULL, &check), FXTAP_OK);
+        fxtap_check_free(check);
+        count_of(reader, NULL);
+        fxtap_reader_close(reader);
+    }
+}
+
+static fxtap_status open_list_and_check(void)
+{
+    fxtap_reader *reader = NULL;
+    fxtap_tensor_list *list = NULL;
+    fxtap_check *check = NULL;
+    fxtap_tensor_query query = query_all();
+    fxtap_status status = fxtap_reader_open(root, &reader);
+    if (status == FXTAP_OK) {
+        status = fxtap_reader_tensors(reader, &query, &list);
+    }
+    if (status == FXTAP_OK) {
+        status = fxtap_reader_check(reader, true, NULL, NULL, &check);
+    }
+    if (status == FXTAP_OK) {
+        assert_int_equal(fxtap_check_problem_count(check), 0);
+    }
+    fxtap_check_free(check);
+    fxtap_tensor_list_free(list);
+    fxtap_reader_close(reader);
+    return status;
+}
+
+static void test_every_allocation_may_fail(void **state)
+{
+    (void)state;
+    sd_write(root, 0, 1);
+    fxtap_status status = FXTAP_E_NOMEM;
+    for (long long n = 0; status == FXTAP_E_NOMEM; n++) {
+        assert_true(n < 100000);
+        fx_memory_fail_after(n);
+        status = open_list_and_check();
+        fx_memory_fail_after(-1);
+    }
+    assert_int_equal(status, FXTAP_OK);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, make_root, remove_root)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_graph_run_and_nodes),
+        TEST(test_tensors),
+        TEST(test_index_agrees_with_files),
+        TEST(test_several_runs),
+        TEST(test_a_run_without_graphs_is_not_the_latest),
+        TEST(test_failed_steps),
+        TEST(test_statistics_alone),
+        TEST(test_a_step_that_was_being_moved),
+        TEST(test_folders_that_the_index_does_not_have),
+        TEST(test_reading_leaves_nothing_behind),
+        TEST(test_reads_while_it_is_written),
+        TEST(test_names_that_mean_something_in_a_uri),
+        TEST(test_large_indexes_get_secondary_ones),
+        TEST(test_an_index_that_is_none),
+        TEST(test_another_database),
+        TEST(test_an_index_from_the_future),
+        TEST(test_hostile_rows),
+        TEST(test_damaged_pages),
+        TEST(test_every_allocation_may_fail),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
