@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "store/schema.h"
+#include "store/sqlite_path.h"
 #include "store/writer.h"
 #include "util/memory.h"
 
@@ -21,6 +22,7 @@ typedef struct value_row {
 void fx_index_init(fx_index *index)
 {
     memset(index, 0, sizeof *index);
+    index->folder_fd = -1;
     pthread_mutex_init(&index->lock, NULL);
     fx_table_init(&index->values, sizeof(value_row), MOST_VALUES, NULL, NULL);
 }
@@ -193,7 +195,7 @@ static fxtap_status open_database(fxtap_dump *dump, const fx_rank *rank)
         return status;
     }
     int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_PRIVATECACHE;
-    int code = sqlite3_open_v2(index->path, &index->db, flags, NULL);
+    int code = fx_sqlite_open(index->path, flags, &index->db, &index->folder_fd);
     if (code != SQLITE_OK) {
         return fx_index_error(index, code, "open the index");
     }
@@ -243,9 +245,18 @@ fxtap_status fx_index_open(fxtap_dump *dump, const fx_rank *rank)
 
 /* ---- closing ---- */
 
+static void close_folder(fx_index *index)
+{
+    if (index->folder_fd >= 0) {
+        close(index->folder_fd);
+        index->folder_fd = -1;
+    }
+}
+
 void fx_index_close(fx_index *index, bool abandon)
 {
     if (index->db == NULL) {
+        close_folder(index);
         return;
     }
     if (abandon) { /* neither copies the log nor removes the files of that name: they may be another's by now */
@@ -259,6 +270,7 @@ void fx_index_close(fx_index *index, bool abandon)
     }
     sqlite3_close_v2(index->db);
     index->db = NULL;
+    close_folder(index);
     index->in_transaction = false;
     index->n_fresh = 0;
     fx_table_clear(&index->values);

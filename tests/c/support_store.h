@@ -1,0 +1,41 @@
+/*
+ * support_store.h - writing dumps in tests, and holding each against its index: everything asserts.
+ */
+#ifndef SUPPORT_STORE_H
+#define SUPPORT_STORE_H
+
+#include <stdbool.h>
+
+#include "fxtap/dump.h"
+
+/* Options of a one-rank dump into `root`. */
+fxtap_dump_options ss_options(const char *root);
+fxtap_dump *ss_open(const fxtap_dump_options *options);
+
+/* A graph of `n` relu operators, n0 of placeholder x, each of the one before it, registered under `graph_id`. */
+fxtap_capture *ss_capture(fxtap_dump *dump, uint32_t graph_id, size_t n);
+/* A graph of operators with these names. */
+fxtap_capture *ss_named(fxtap_dump *dump, uint32_t graph_id, size_t n, const char *const *names);
+
+fxtap_call *ss_begin(fxtap_capture *capture);
+/* Node i of the graph (0: n0, or the first name). */
+fxtap_slot ss_slot(fxtap_capture *capture, size_t i, fxtap_io io, const char *position);
+fxtap_ticket ss_submit(fxtap_call *call, fxtap_slot slot, uint64_t stamp_us, const fxtap_view *view);
+fxtap_ticket ss_floats(fxtap_call *call, fxtap_slot slot, uint64_t stamp_us, const float *values, size_t n);
+/* One call of a graph of n relus over `values` (n_values), which are increased by one in each. */
+fxtap_status ss_run(fxtap_capture *capture, size_t n, float *values, size_t n_values, uint64_t *step_out);
+
+/* The first column of the first row of a query on the rank's index; -1 and "" where there is no row. */
+int64_t ss_int(const char *root, const char *sql);
+const char *ss_text(const char *root, const char *sql); /* overwritten by the next */
+
+/*
+ * Holds a one-rank dump against its index: each row's file is there, whole, with the recorded shape and hash; each file
+ * under a step's name has a row; equal hashes, equal contents. The number of files.
+ */
+size_t ss_check(const char *root);
+
+size_t ss_count_names(const char *folder, const char *substring);
+size_t ss_count_descriptors(void);
+
+#endif
