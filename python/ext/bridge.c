@@ -203,10 +203,11 @@ static int copy_text(PyObject *object, const char *attribute, char *out, size_t 
 }
 
 /* What a call on the tensor gives; takes *tensor's reference and replaces it. */
-static int replace(PyObject **tensor, PyObject *result)
+static int replace(PyObject **tensor, PyObject *result, fx_bridged *out)
 {
     Py_DECREF(*tensor);
     *tensor = result;
+    out->is_copy = true;
     return result == NULL ? -1 : 0;
 }
 
@@ -220,7 +221,7 @@ static int make_dense(PyObject **tensor, fx_bridged *out)
         return 0;
     }
     memcpy(out->layout, layout, sizeof layout);
-    return replace(tensor, PyObject_CallMethod(*tensor, "to_dense", NULL));
+    return replace(tensor, PyObject_CallMethod(*tensor, "to_dense", NULL), out);
 }
 
 static int make_readable_dtype(fx_state *state, PyObject **tensor, fx_bridged *out)
@@ -231,12 +232,12 @@ static int make_readable_dtype(fx_state *state, PyObject **tensor, fx_bridged *o
     }
     if (strstr(dtype, "quint") != NULL || strstr(dtype, "qint") != NULL) {
         out->original_dtype = fxtap_dtype_from_name(dtype);
-        return replace(tensor, PyObject_CallMethod(*tensor, "dequantize", NULL));
+        return replace(tensor, PyObject_CallMethod(*tensor, "dequantize", NULL), out);
     }
     if (strstr(dtype, "bits") != NULL) {
         out->original_dtype = fxtap_dtype_from_name(dtype);
         PyObject *plain = strstr(dtype, "bits16") != NULL ? state->uint16 : state->uint8;
-        return replace(tensor, PyObject_CallMethod(*tensor, "view", "O", plain));
+        return replace(tensor, PyObject_CallMethod(*tensor, "view", "O", plain), out);
     }
     return 0;
 }
@@ -251,13 +252,13 @@ static int bring_to_host(PyObject **tensor, fx_bridged *out)
         return 0;
     }
     memcpy(out->device, device, sizeof device);
-    return replace(tensor, PyObject_CallMethod(*tensor, "to", "s", "cpu"));
+    return replace(tensor, PyObject_CallMethod(*tensor, "to", "s", "cpu"), out);
 }
 
-static int materialise_zeros(PyObject **tensor)
+static int materialise_zeros(PyObject **tensor, fx_bridged *out)
 {
     int is_zero = ask(*tensor, NULL, "_is_zerotensor");
-    return is_zero <= 0 ? is_zero : replace(tensor, PyObject_CallMethod(*tensor, "clone", NULL));
+    return is_zero <= 0 ? is_zero : replace(tensor, PyObject_CallMethod(*tensor, "clone", NULL), out);
 }
 
 /* 1: there is a reason, in out->skip; 0: it may be read; -1: exception. */
@@ -305,7 +306,7 @@ static int convert(fx_state *state, PyObject *tensor, fx_bridged *out)
         status = make_readable_dtype(state, &plain, out);
     }
     if (status == 0) {
-        status = materialise_zeros(&plain);
+        status = materialise_zeros(&plain, out);
     }
     if (status == 0) {
         status = take_strided(state, plain, out);
@@ -367,6 +368,33 @@ int fx_bridge_take(fx_state *state, PyObject *tensor, bool guarded, fx_bridged *
         PyErr_Clear();
     }
     return take_other(state, tensor, out);
+}
+
+int fx_bridge_extent(fx_state *state, PyObject *tensor, bool guarded, const void **first_out, const void **end_out)
+{
+    fx_bridged bridged;
+    fx_dlpack_tensor dl;
+    *first_out = *end_out = NULL;
+    if (state->exchange != NULL && !state->force_fallback) {
+        if (state->exchange->dltensor_from_py_object_no_sync(tensor, &dl) != 0) {
+            PyErr_Clear(); /* sparse, nested, quantised: what is read of it is a copy */
+            return 0;
+        }
+        if (on_host(&dl) && dtype_of(&dl) != FXTAP_DTYPE_NONE && dl.ndim <= FXTAP_MAX_DIMS) {
+            memset(&bridged, 0, sizeof bridged);
+            set_view(&bridged, &dl, dtype_of(&dl));
+            fxtap_view_extent(&bridged.view, first_out, end_out);
+        }
+        return 0;
+    }
+    if (fx_bridge_take(state, tensor, guarded, &bridged) < 0) {
+        return -1;
+    }
+    if (bridged.skip == NULL && !bridged.is_copy) {
+        fxtap_view_extent(&bridged.view, first_out, end_out);
+    }
+    fx_bridge_drop(&bridged);
+    return 0;
 }
 
 void fx_bridge_drop(fx_bridged *bridged)

@@ -18,6 +18,7 @@ typedef struct fx_bridged {
     const int64_t *original_strides; /* where the copy lies otherwise; lives as long as the tensor; else NULL */
     char device[32];            /* where the tensor lives, "" for the CPU */
     char layout[32];            /* "torch.sparse_coo" where it was converted, "" for strided */
+    bool is_copy;               /* the view is of other memory than the tensor's */
     PyObject *skip;             /* owned: why there is no view; then all of the above is empty */
 } fx_bridged;
 
@@ -28,6 +29,9 @@ typedef struct fx_bridged {
  */
 int fx_bridge_take(fx_state *state, PyObject *tensor, bool guarded, fx_bridged *out);
 void fx_bridge_drop(fx_bridged *bridged);
+
+/* The host memory that a tensor's elements lie in; both NULL where it has none that a view could be of. */
+int fx_bridge_extent(fx_state *state, PyObject *tensor, bool guarded, const void **first_out, const void **end_out);
 
 /* Switches torch's modes, dispatch to Python and autograd off until the guard is left. */
 typedef struct fx_guard {

@@ -1,4 +1,5 @@
 /* module.c - the module fxtap._core. */
+#include "dump_type.h"
 #include "fxtap/status.h"
 #include "program.h"
 #include "reader.h"
@@ -9,6 +10,7 @@ static int exec_module(PyObject *module)
 {
     fx_state *state = fx_state_of_module(module);
     if (fx_add_type(module, &fx_graph_spec, &state->graph_type) < 0 ||
+        fx_add_type(module, &fx_dump_spec, &state->dump_type) < 0 ||
         fx_add_type(module, &fx_program_spec, &state->program_type) < 0 ||
         fx_add_type(module, &fx_reader_spec, &state->reader_type) < 0 ||
         fx_add_type(module, &fx_tensors_spec, &state->tensors_type) < 0) {

@@ -1,11 +1,48 @@
 /*
- * plan.h - what a program's calls leave in a dump: the graph's place in it, and for each dumped node the slots of
+ * plan.h - what a program's calls leave in a dump: the graph's place in it, and for each dumped node the places of
  * its inputs and outputs, made once.
+ *
+ * Places grow while calls run (lists have as many elements as they happen to have), with the GIL held; a place never
+ * moves.
  */
 #ifndef FX_EXT_PLAN_H
 #define FX_EXT_PLAN_H
 
+#include "fxtap/dump.h"
 #include "program.h"
+#include "small.h"
+
+typedef struct fx_place {
+    fxtap_slot slot;
+    bool has_slot;
+    char *position;            /* "0", "1.2", "alpha"; "" for the root of the outputs */
+    char *arg_name;            /* from the schema, or NULL */
+    struct fx_place **children; /* elements of a list; NULL where never seen */
+    size_t n_children;
+    fx_small *constant;        /* what every call has here; NULL where that differs or is no number */
+} fx_place;
+
+typedef struct fx_node_plan {
+    fxtap_node node;
+    bool is_async; /* its result is not there yet when it returns */
+    bool is_wait;  /* waits for such a result */
+    fx_place *inputs;  /* args, then keywords */
+    size_t n_inputs;
+    fx_place outputs;  /* a root: its children are the outputs */
+    fx_place *inouts;  /* one for each mutated argument */
+    size_t n_inouts;
+} fx_node_plan;
+
+typedef struct fx_plan {
+    PyObject *dump; /* a Dump */
+    PyObject *log;  /* called with one line, or None */
+    fxtap_capture *capture; /* belongs to the dump */
+    bool is_sync;
+    bool warns;      /* on_error="warn" */
+    bool is_stopped; /* has warned */
+    fx_node_plan *nodes;
+    size_t n_nodes;
+} fx_plan;
 
 typedef struct fx_plan_options {
     PyObject *record; /* each None or what its name says; borrowed */
@@ -16,8 +53,6 @@ typedef struct fx_plan_options {
     const char *on_error;
 } fx_plan_options;
 
-typedef struct fx_plan fx_plan;
-
 /* Registers the program's graph with the dump and sets program->plan; leaves it NULL where nothing is dumped. */
 int fx_plan_create(fx_program *program, const fx_plan_options *options);
 void fx_plan_free(fx_plan *plan);
@@ -25,5 +60,8 @@ int fx_plan_traverse(fx_plan *plan, visitproc visit, void *arg);
 
 /* Whether the next call is dumped. NULL is allowed. */
 bool fx_plan_is_on(const fx_plan *plan);
+
+/* Element `index` of a list at `place`, made when first seen; NULL with MemoryError. */
+fx_place *fx_place_child(fx_place *place, size_t index);
 
 #endif

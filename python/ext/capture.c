@@ -1,0 +1,336 @@
+#include "capture.h"
+
+#include <string.h>
+
+#include "dump_type.h"
+#include "errors.h"
+#include "submit.h"
+
+/* ---- failures of the dump: kept for the end of the call, the model runs on ---- */
+
+/* Takes the current exception. -1 where it is not about the dump (Ctrl-C): then it stays. */
+static int keep_error(fx_capture *c)
+{
+    if (!PyErr_ExceptionMatches(PyExc_Exception)) {
+        return -1;
+    }
+    PyObject *type;
+    PyObject *value;
+    PyObject *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    PyErr_NormalizeException(&type, &value, &traceback);
+    Py_XDECREF(type);
+    Py_XDECREF(traceback);
+    c->error = value;
+    c->is_broken = true;
+    return 0;
+}
+
+/* ---- a call begins ---- */
+
+static bool is_function_mode_on(fx_state *state)
+{
+    PyObject *answer = PyObject_CallNoArgs(state->is_function_mode_on);
+    bool is_on = answer == Py_True;
+    if (answer == NULL) {
+        PyErr_Clear();
+    }
+    Py_XDECREF(answer);
+    return is_on;
+}
+
+int fx_capture_begin(fx_program *program, fx_capture **out)
+{
+    fx_plan *plan = program->plan;
+    unsigned int generation;
+    *out = NULL;
+    if (!fx_plan_is_on(plan) || !fx_dump_enter(plan->dump, &generation)) {
+        return 0;
+    }
+    fx_capture *c = PyMem_Calloc(1, sizeof *c);
+    if (c == NULL) {
+        fx_dump_leave(plan->dump, generation);
+        PyErr_NoMemory();
+        return -1;
+    }
+    *c = (fx_capture){.state = program->state, .program = program, .plan = plan, .generation = generation};
+    fxtap_status status = fxtap_call_begin(plan->capture, &c->call);
+    if (status != FXTAP_OK) {
+        fx_raise(status);
+        if (keep_error(c) < 0) {
+            PyMem_Free(c);
+            fx_dump_leave(plan->dump, generation);
+            return -1;
+        }
+    }
+    c->is_guarded = is_function_mode_on(program->state);
+    *out = c;
+    return 0;
+}
+
+/* ---- nodes that change memory ---- */
+
+static PyObject *mutated_value(const fx_mutated *mutated, PyObject *args, PyObject *kwargs)
+{
+    if (mutated->position < PyTuple_Size(args)) {
+        return PyTuple_GetItem(args, mutated->position); /* borrowed */
+    }
+    return kwargs == NULL ? NULL : PyDict_GetItemWithError(kwargs, mutated->keyword);
+}
+
+static void settle(fx_capture *c, const void *first, const void *end)
+{
+    if (fxtap_call_is_pending(c->call, first, end)) {
+        Py_BEGIN_ALLOW_THREADS
+        fxtap_call_settle(c->call, first, end);
+        Py_END_ALLOW_THREADS
+    }
+}
+
+/* Pending jobs on a tensor that is about to change finish, and what is known of its memory is forgotten. */
+static int release_memory(fx_capture *c, PyObject *value)
+{
+    if (PyObject_TypeCheck(value, (PyTypeObject *)c->state->tensor_type)) {
+        const void *first;
+        const void *end;
+        if (fx_bridge_extent(c->state, value, c->is_guarded, &first, &end) < 0) {
+            return -1;
+        }
+        settle(c, first, end);
+        fx_known_forget(&c->known, value, first, end);
+        return 0;
+    }
+    bool is_list = PyList_Check(value);
+    Py_ssize_t n = is_list ? PyList_Size(value) : PyTuple_Check(value) ? PyTuple_Size(value) : 0;
+    for (Py_ssize_t i = 0; i < n; i++) {
+        PyObject *item = is_list ? PyList_GetItem(value, i) : PyTuple_GetItem(value, i);
+        if (item == NULL || release_memory(c, item) < 0) {
+            return -1;
+        }
+    }
+    return 0;
+}
+
+static int before_effect(fx_capture *c, const fx_instruction *instruction, PyObject *args, PyObject *kwargs)
+{
+    if (instruction->effect == FX_UNKNOWN) {
+        settle(c, NULL, (const void *)UINTPTR_MAX);
+        fx_known_clear(&c->known);
+        return 0;
+    }
+    for (size_t i = 0; i < instruction->n_mutated; i++) {
+        PyObject *value = mutated_value(&instruction->mutated[i], args, kwargs);
+        if (value != NULL && release_memory(c, value) < 0) {
+            return -1;
+        }
+    }
+    return PyErr_Occurred() ? -1 : 0;
+}
+
+/* ---- a node ---- */
+
+static int submit_inputs(fx_capture *c, const fx_instruction *instruction, PyObject *args, PyObject *kwargs)
+{
+    fx_node_plan *node = c->node;
+    for (size_t i = 0; i < node->n_inputs; i++) {
+        PyObject *value;
+        if (i < instruction->n_args) {
+            value = PyTuple_GetItem(args, (Py_ssize_t)i);
+        } else {
+            Py_ssize_t k = (Py_ssize_t)(i - instruction->n_args);
+            value = PyDict_GetItemWithError(kwargs, PyTuple_GetItem(instruction->kwarg_names, k));
+        }
+        if (value == NULL) {
+            return -1;
+        }
+        int status = node->is_wait ? fx_submit_skip(c, &node->inputs[i], FXTAP_INPUT, "asynchronous: not there yet")
+                                   : fx_submit(c, &node->inputs[i], FXTAP_INPUT, value);
+        if (status < 0) {
+            return -1;
+        }
+    }
+    return 0;
+}
+
+/* 1 where the value is the result or one of its elements. */
+static bool is_returned(PyObject *value, PyObject *result)
+{
+    if (value == result) {
+        return true;
+    }
+    bool is_list = PyList_Check(result);
+    Py_ssize_t n = is_list ? PyList_Size(result) : PyTuple_Check(result) ? PyTuple_Size(result) : 0;
+    for (Py_ssize_t i = 0; i < n; i++) {
+        if ((is_list ? PyList_GetItem(result, i) : PyTuple_GetItem(result, i)) == value) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static int submit_inouts(fx_capture *c, const fx_instruction *instruction, PyObject *args, PyObject *kwargs,
+                         PyObject *result)
+{
+    for (size_t i = 0; i < instruction->n_mutated; i++) {
+        PyObject *value = mutated_value(&instruction->mutated[i], args, kwargs);
+        if (value == NULL && PyErr_Occurred()) {
+            return -1;
+        }
+        if (value != NULL && value != Py_None && !is_returned(value, result) &&
+            fx_submit(c, &c->node->inouts[i], FXTAP_INOUT, value) < 0) {
+            return -1;
+        }
+    }
+    return 0;
+}
+
+static int submit_async(fx_capture *c)
+{
+    fx_place *place = fx_place_child(&c->node->outputs, 0);
+    return place == NULL ? -1 : fx_submit_skip(c, place, FXTAP_OUTPUT, "asynchronous: saved at its wait_tensor");
+}
+
+static int submit_results(fx_capture *c, const fx_instruction *instruction, PyObject *args, PyObject *kwargs,
+                          PyObject *result)
+{
+    if (c->node->is_async) {
+        return submit_async(c);
+    }
+    if (fx_submit_outputs(c, result) < 0) {
+        return -1;
+    }
+    return instruction->n_mutated == 0 ? 0 : submit_inouts(c, instruction, args, kwargs, result);
+}
+
+PyObject *fx_capture_step(fx_capture *c, const fx_instruction *instruction, PyObject *args, PyObject *kwargs)
+{
+    c->node = instruction->plan;
+    if (c->node != NULL && !c->is_broken) {
+        c->stamp_us = fxtap_call_stamp(c->call);
+        if (submit_inputs(c, instruction, args, kwargs) < 0 && keep_error(c) < 0) {
+            return NULL;
+        }
+    }
+    if (instruction->effect != FX_PURE && c->call != NULL && before_effect(c, instruction, args, kwargs) < 0 &&
+        keep_error(c) < 0) {
+        return NULL;
+    }
+    if (c->call != NULL) {
+        fxtap_call_release_done(c->call);
+    }
+    fx_submit_release(c);
+    PyObject *result = fx_program_invoke(c->program, instruction, args, kwargs);
+    if (result != NULL && c->node != NULL && !c->is_broken &&
+        submit_results(c, instruction, args, kwargs, result) < 0 && keep_error(c) < 0) {
+        Py_CLEAR(result);
+    }
+    return result;
+}
+
+/* ---- a call ends ---- */
+
+/* Gives the call back as failed, with the exception as its reason. */
+static void fail_call(fx_capture *c, PyObject *error)
+{
+    if (c->call == NULL) {
+        return;
+    }
+    PyObject *text = error == NULL ? NULL : PyUnicode_FromFormat("%R", error);
+    PyObject *bytes = text == NULL ? NULL : fx_utf8(text);
+    const char *reason = bytes == NULL ? "exception" : PyBytes_AsString(bytes);
+    fxtap_call *call = c->call;
+    c->call = NULL;
+    Py_BEGIN_ALLOW_THREADS
+    fxtap_call_fail(call, reason);
+    Py_END_ALLOW_THREADS
+    Py_XDECREF(text);
+    Py_XDECREF(bytes);
+    PyErr_Clear();
+}
+
+static int end_call(fx_capture *c)
+{
+    fxtap_status status;
+    uint64_t step;
+    fxtap_call *call = c->call;
+    c->call = NULL;
+    Py_BEGIN_ALLOW_THREADS
+    status = fxtap_call_end(call, &step);
+    Py_END_ALLOW_THREADS
+    if (status != FXTAP_OK) {
+        fx_raise(status);
+        return keep_error(c);
+    }
+    return 0;
+}
+
+/* One line to the log, once: from then on this program runs undumped. */
+static int warn(fx_capture *c)
+{
+    fx_plan *plan = c->plan;
+    if (plan->is_stopped) {
+        return 0;
+    }
+    plan->is_stopped = true;
+    if (plan->log == Py_None) {
+        return 0;
+    }
+    PyObject *line = PyUnicode_FromFormat("dumping stops: %S", c->error);
+    PyObject *done = line == NULL ? NULL : PyObject_CallFunctionObjArgs(plan->log, line, NULL);
+    Py_XDECREF(line);
+    Py_XDECREF(done);
+    return done == NULL ? -1 : 0;
+}
+
+/* The model failed: its exception goes on. */
+static void end_failed(fx_capture *c)
+{
+    PyObject *type;
+    PyObject *value;
+    PyObject *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    PyErr_NormalizeException(&type, &value, &traceback);
+    fail_call(c, value);
+    PyErr_Restore(type, value, traceback);
+}
+
+/* The model succeeded. 0, or -1 with the dump's exception. */
+static int end_succeeded(fx_capture *c)
+{
+    if (c->error != NULL) {
+        fail_call(c, c->error);
+    } else if (end_call(c) < 0) {
+        return -1;
+    }
+    if (c->error == NULL) {
+        return 0;
+    }
+    if (c->plan->warns) {
+        return warn(c);
+    }
+    PyErr_SetObject((PyObject *)Py_TYPE(c->error), c->error);
+    return -1;
+}
+
+PyObject *fx_capture_end(fx_capture *c, PyObject *result)
+{
+    if (c == NULL) {
+        return result;
+    }
+    if (result == NULL) {
+        end_failed(c);
+    } else if (end_succeeded(c) < 0) {
+        Py_CLEAR(result);
+    }
+    PyObject *type;
+    PyObject *value;
+    PyObject *traceback;
+    PyErr_Fetch(&type, &value, &traceback); /* dropping references may run any code */
+    fx_submit_release(c);
+    fx_known_clear(&c->known);
+    Py_XDECREF(c->error);
+    fx_dump_leave(c->plan->dump, c->generation);
+    PyMem_Free(c);
+    PyErr_Restore(type, value, traceback);
+    return result;
+}

@@ -1,0 +1,212 @@
+#include "dump_type.h"
+
+#include <string.h>
+
+#include "errors.h"
+
+typedef struct dump_object {
+    PyObject_HEAD
+    fxtap_dump *handle;      /* NULL when closed. All fields change with the GIL held */
+    PyObject *rank_path;
+    size_t n_calls;          /* that are running */
+    unsigned int generation; /* rises with each fork */
+    bool is_closing;         /* the last running call is to close it */
+    bool is_sync;
+} dump_object;
+
+fxtap_dump *fx_dump_handle(PyObject *dump)
+{
+    dump_object *self = (dump_object *)dump;
+    return self->is_closing ? NULL : self->handle;
+}
+
+bool fx_dump_is_sync(PyObject *dump)
+{
+    return ((dump_object *)dump)->is_sync;
+}
+
+static void close_handle(dump_object *self)
+{
+    fxtap_dump *handle = self->handle;
+    self->handle = NULL;
+    Py_BEGIN_ALLOW_THREADS
+    fxtap_dump_close(handle);
+    Py_END_ALLOW_THREADS
+}
+
+bool fx_dump_enter(PyObject *dump, unsigned int *generation_out)
+{
+    dump_object *self = (dump_object *)dump;
+    if (fx_dump_handle(dump) == NULL) {
+        return false;
+    }
+    self->n_calls++;
+    *generation_out = self->generation;
+    return true;
+}
+
+void fx_dump_leave(PyObject *dump, unsigned int generation)
+{
+    dump_object *self = (dump_object *)dump;
+    if (generation != self->generation) {
+        return;
+    }
+    if (--self->n_calls == 0 && self->is_closing) {
+        close_handle(self);
+    }
+}
+
+static int set_type(const char *name, fxtap_dump_options *options)
+{
+    if (strcmp(name, "npy") == 0) {
+        options->type = FXTAP_DUMP_NPY;
+    } else if (strcmp(name, "stats") == 0) {
+        options->type = FXTAP_DUMP_STATS;
+    } else {
+        PyErr_Format(PyExc_ValueError, "type is npy or stats, not '%s'", name);
+        return -1;
+    }
+    return 0;
+}
+
+static PyObject *open_dump(PyTypeObject *type, const fxtap_dump_options *options)
+{
+    allocfunc allocate = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
+    dump_object *self = (dump_object *)allocate(type, 0);
+    if (self == NULL) {
+        return NULL;
+    }
+    fxtap_status status = fxtap_dump_open(options, &self->handle);
+    if (status != FXTAP_OK) {
+        fx_raise(status);
+        Py_DECREF(self);
+        return NULL;
+    }
+    self->is_sync = options->sync;
+    self->rank_path = PyUnicode_DecodeFSDefault(fxtap_dump_rank_path(self->handle));
+    if (self->rank_path == NULL) {
+        Py_DECREF(self);
+        return NULL;
+    }
+    return (PyObject *)self;
+}
+
+static PyObject *new_dump(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"path",        "world_size", "rank",     "type",    "sync", "dedup",
+                            "queue_bytes", "threads",    "versions", "command", NULL};
+    PyObject *path = NULL;
+    const char *type_name = "npy";
+    int sync = 0;
+    int dedup = 1;
+    unsigned long long queue_bytes = 0;
+    fxtap_dump_options options = {.struct_size = sizeof options, .world_size = 1};
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&|$iisppKizz:Dump", names, PyUnicode_FSConverter, &path,
+                                     &options.world_size, &options.rank, &type_name, &sync, &dedup, &queue_bytes,
+                                     &options.n_threads, &options.versions, &options.command)) {
+        return NULL;
+    }
+    PyObject *self = NULL;
+    if (set_type(type_name, &options) == 0) {
+        options.path = PyBytes_AsString(path);
+        options.sync = sync != 0;
+        options.no_dedup = dedup == 0;
+        options.queue_bytes = queue_bytes;
+        self = open_dump(type, &options);
+    }
+    Py_DECREF(path);
+    return self;
+}
+
+static void dealloc(PyObject *object)
+{
+    dump_object *self = (dump_object *)object;
+    PyTypeObject *type = Py_TYPE(object);
+    PyObject_GC_UnTrack(object);
+    if (self->handle != NULL) {
+        close_handle(self);
+    }
+    Py_XDECREF(self->rank_path);
+    freefunc free_self = (freefunc)PyType_GetSlot(type, Py_tp_free);
+    free_self(object);
+    Py_DECREF(type);
+}
+
+static int traverse(PyObject *self, visitproc visit, void *arg)
+{
+    Py_VISIT(Py_TYPE(self));
+    return 0;
+}
+
+static int clear(PyObject *self)
+{
+    (void)self; /* holds a string alone */
+    return 0;
+}
+
+static PyObject *close_dump(PyObject *object, PyObject *Py_UNUSED(ignored))
+{
+    dump_object *self = (dump_object *)object;
+    if (fx_dump_handle(object) != NULL) {
+        if (self->n_calls > 0) {
+            self->is_closing = true;
+        } else {
+            close_handle(self);
+        }
+    }
+    Py_RETURN_NONE;
+}
+
+static PyObject *after_fork(PyObject *object, PyObject *Py_UNUSED(ignored))
+{
+    dump_object *self = (dump_object *)object;
+    self->generation++; /* the parent's other threads, and so their calls, are not here */
+    self->n_calls = 0;
+    if (self->handle != NULL) {
+        fxtap_dump_after_fork(self->handle);
+        if (self->is_closing) {
+            close_handle(self);
+        }
+    }
+    Py_RETURN_NONE;
+}
+
+static PyObject *get_rank_path(PyObject *self, void *Py_UNUSED(closure))
+{
+    return Py_NewRef(((dump_object *)self)->rank_path);
+}
+
+static PyObject *get_closed(PyObject *self, void *Py_UNUSED(closure))
+{
+    return PyBool_FromLong(fx_dump_handle(self) == NULL);
+}
+
+static PyGetSetDef getset[] = {
+    {"rank_path", get_rank_path, NULL, PyDoc_STR("The absolute path of the rank's folder."), NULL},
+    {"closed", get_closed, NULL, NULL, NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+
+static PyMethodDef methods[] = {
+    {"close", close_dump, METH_NOARGS, PyDoc_STR("Wait for what is pending and close the index. Idempotent.")},
+    {"after_fork", after_fork, METH_NOARGS, PyDoc_STR("To be called first in a forked child.")},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyType_Slot slots[] = {
+    {Py_tp_doc, PyDoc_STR("One rank of a dump root, open for writing.")},
+    {Py_tp_new, new_dump},
+    {Py_tp_traverse, traverse},
+    {Py_tp_clear, clear},
+    {Py_tp_dealloc, dealloc},
+    {Py_tp_getset, getset},
+    {Py_tp_methods, methods},
+    {0, NULL},
+};
+
+PyType_Spec fx_dump_spec = {
+    .name = "fxtap._core.Dump",
+    .basicsize = sizeof(dump_object),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC,
+    .slots = slots,
+};

@@ -1,0 +1,185 @@
+#include "known.h"
+
+#include <string.h>
+
+#define N_INLINE_DIMS 6
+
+static size_t bucket_of(const fx_known *known, const void *address)
+{
+    uint64_t hash = (uint64_t)(uintptr_t)address * UINT64_C(0x9E3779B97F4A7C15);
+    return (size_t)(hash >> 32) & (known->n_buckets - 1);
+}
+
+/* The tensor is alive and its value as it was submitted. */
+static bool is_valid(const fx_known_value *value)
+{
+    return value->ticket != 0 && PyWeakref_GetObject(value->reference) == value->object;
+}
+
+fxtap_ticket fx_known_find(fx_known *known, PyObject *tensor)
+{
+    if (known->n_values == 0) {
+        return 0;
+    }
+    for (size_t b = bucket_of(known, tensor); known->buckets[b] != 0; b = (b + 1) & (known->n_buckets - 1)) {
+        const fx_known_value *value = &known->values[known->buckets[b] - 1];
+        if (value->object == tensor && is_valid(value)) {
+            return value->ticket;
+        }
+    }
+    return 0;
+}
+
+static bool has_same_form(const fx_known_value *value, const fxtap_view *view, fxtap_order order)
+{
+    return value->order == order && value->ndim == view->ndim && view->ndim <= N_INLINE_DIMS &&
+           (view->ndim == 0 || memcmp(value->shape, view->shape, (size_t)view->ndim * sizeof *view->shape) == 0);
+}
+
+fxtap_ticket fx_known_find_memory(fx_known *known, const fxtap_view *view, bool *same_form_out)
+{
+    uint64_t count;
+    fxtap_order order = fxtap_view_order(view);
+    if (known->n_values == 0 || order == FXTAP_ORDER_STRIDED || fxtap_view_count(view, &count) != FXTAP_OK ||
+        count == 0) {
+        return 0;
+    }
+    for (size_t b = bucket_of(known, view->data); known->buckets[b] != 0; b = (b + 1) & (known->n_buckets - 1)) {
+        const fx_known_value *value = &known->values[known->buckets[b] - 1];
+        if (value->first == view->data && value->order != FXTAP_ORDER_STRIDED && value->count == count &&
+            value->dtype == view->dtype && value->flags == view->flags && is_valid(value)) {
+            *same_form_out = has_same_form(value, view, order);
+            return value->ticket;
+        }
+    }
+    return 0;
+}
+
+static void put(fx_known *known, const void *address, uint32_t index)
+{
+    size_t b = bucket_of(known, address);
+    while (known->buckets[b] != 0) {
+        b = (b + 1) & (known->n_buckets - 1);
+    }
+    known->buckets[b] = index + 1;
+    known->n_used++;
+}
+
+static void put_value(fx_known *known, uint32_t index)
+{
+    const fx_known_value *value = &known->values[index];
+    put(known, value->object, index);
+    if (value->first != NULL && value->order != FXTAP_ORDER_STRIDED) {
+        put(known, value->first, index);
+    }
+}
+
+/* Leaves the forgotten and the dead out, and makes room for twice what remains. */
+static int rebuild(fx_known *known)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < known->n_values; i++) {
+        if (is_valid(&known->values[i])) {
+            known->values[n++] = known->values[i];
+        } else {
+            Py_DECREF(known->values[i].reference);
+        }
+    }
+    known->n_values = n;
+    size_t n_buckets = 256;
+    while (n_buckets < n * 8) {
+        n_buckets *= 2;
+    }
+    uint32_t *buckets = PyMem_Calloc(n_buckets, sizeof *buckets);
+    if (buckets == NULL) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    PyMem_Free(known->buckets);
+    known->buckets = buckets;
+    known->n_buckets = n_buckets;
+    known->n_used = 0;
+    for (size_t i = 0; i < n; i++) {
+        put_value(known, (uint32_t)i);
+    }
+    return 0;
+}
+
+static int make_room(fx_known *known)
+{
+    if (known->n_used + 2 > known->n_buckets / 2 && rebuild(known) < 0) {
+        return -1;
+    }
+    if (known->n_values == known->capacity) {
+        size_t capacity = known->capacity == 0 ? 64 : known->capacity * 2;
+        fx_known_value *values = PyMem_Realloc(known->values, capacity * sizeof *values);
+        if (values == NULL) {
+            PyErr_NoMemory();
+            return -1;
+        }
+        known->values = values;
+        known->capacity = capacity;
+    }
+    return 0;
+}
+
+static void describe(fx_known_value *value, const fx_bridged *bridged)
+{
+    const fxtap_view *view = &bridged->view;
+    if (bridged->is_copy || fxtap_view_count(view, &value->count) != FXTAP_OK || value->count == 0) {
+        value->order = FXTAP_ORDER_STRIDED;
+        return;
+    }
+    fxtap_view_extent(view, &value->first, &value->end);
+    value->order = fxtap_view_order(view);
+    value->dtype = view->dtype;
+    value->flags = view->flags;
+    value->ndim = view->ndim;
+    if (view->ndim > 0 && view->ndim <= N_INLINE_DIMS) {
+        memcpy(value->shape, view->shape, (size_t)view->ndim * sizeof *view->shape);
+    }
+}
+
+int fx_known_add(fx_known *known, PyObject *tensor, const fx_bridged *bridged, fxtap_ticket ticket)
+{
+    if (ticket == 0) {
+        return 0;
+    }
+    PyObject *reference = PyWeakref_NewRef(tensor, NULL);
+    if (reference == NULL) {
+        return -1;
+    }
+    if (make_room(known) < 0) {
+        Py_DECREF(reference);
+        return -1;
+    }
+    fx_known_value *value = &known->values[known->n_values];
+    memset(value, 0, sizeof *value);
+    value->ticket = ticket;
+    value->reference = reference;
+    value->object = tensor;
+    describe(value, bridged);
+    put_value(known, (uint32_t)known->n_values++);
+    return 0;
+}
+
+void fx_known_forget(fx_known *known, PyObject *tensor, const void *first, const void *end)
+{
+    for (size_t i = 0; i < known->n_values; i++) {
+        fx_known_value *value = &known->values[i];
+        bool overlaps = (const char *)value->first < (const char *)end && (const char *)first < (const char *)value->end;
+        if (value->object == tensor || value->first == NULL || overlaps) {
+            value->ticket = 0;
+        }
+    }
+}
+
+void fx_known_clear(fx_known *known)
+{
+    for (size_t i = 0; i < known->n_values; i++) {
+        Py_DECREF(known->values[i].reference);
+    }
+    PyMem_Free(known->values);
+    PyMem_Free(known->buckets);
+    memset(known, 0, sizeof *known);
+}

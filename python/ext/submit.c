@@ -1,0 +1,253 @@
+#include "submit.h"
+
+#include <string.h>
+
+#include "errors.h"
+
+#define RELEASE_GIL_BYTES 65536
+#define MAX_SKIP_TEXT 256
+
+typedef struct fx_capture capture;
+
+static int ok(fxtap_status status)
+{
+    if (status == FXTAP_OK) {
+        return 0;
+    }
+    fx_raise(status);
+    return -1;
+}
+
+static int slot_of(capture *c, fx_place *place, fxtap_io io)
+{
+    if (place->has_slot) {
+        return 0;
+    }
+    fxtap_status status =
+        fxtap_capture_slot(c->plan->capture, c->node->node, io, place->position, place->arg_name, &place->slot);
+    place->has_slot = status == FXTAP_OK;
+    return ok(status);
+}
+
+int fx_submit_skip(capture *c, fx_place *place, fxtap_io io, const char *reason)
+{
+    return slot_of(c, place, io) < 0 ? -1 : ok(fxtap_call_skip(c->call, place->slot, c->stamp_us, reason));
+}
+
+static int skip_text(capture *c, fx_place *place, fxtap_io io, PyObject *text)
+{
+    PyObject *start = text == NULL ? NULL : PyUnicode_Substring(text, 0, MAX_SKIP_TEXT);
+    PyObject *bytes = start == NULL ? NULL : fx_utf8(start);
+    int status = bytes == NULL ? -1 : fx_submit_skip(c, place, io, PyBytes_AsString(bytes));
+    Py_XDECREF(start);
+    Py_XDECREF(bytes);
+    return status;
+}
+
+/* ---- tensors ---- */
+
+/* Called by the library in a call of ours, maybe without the GIL: only notes that the job is over. */
+static void on_release(void *context)
+{
+    fx_held *held = context;
+    held->next = held->capture->done;
+    held->capture->done = held;
+}
+
+void fx_submit_release(capture *c)
+{
+    while (c->done != NULL) {
+        fx_held *held = c->done;
+        c->done = held->next;
+        Py_DECREF(held->owner); /* may run any code: the list is consistent before */
+        PyMem_Free(held);
+    }
+}
+
+/* Room in the queue; waits without the GIL when there is none. */
+static int reserve(capture *c, uint64_t bytes)
+{
+    fxtap_status status = fxtap_call_reserve(c->call, bytes, false);
+    if (status == FXTAP_E_AGAIN) {
+        Py_BEGIN_ALLOW_THREADS
+        status = fxtap_call_reserve(c->call, bytes, true);
+        Py_END_ALLOW_THREADS
+    }
+    return ok(status);
+}
+
+/* Takes bridged->owner over. */
+static int queue_view(capture *c, fx_place *place, fx_bridged *bridged, fxtap_ticket *out)
+{
+    uint64_t bytes;
+    if (ok(fxtap_view_saved_bytes(&bridged->view, &bytes)) < 0 || reserve(c, bytes) < 0) {
+        return -1;
+    }
+    fx_held *held = PyMem_Malloc(sizeof *held);
+    if (held == NULL) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    *held = (fx_held){c, bridged->owner, NULL};
+    bridged->owner = NULL;
+    fxtap_submission submission = {.struct_size = sizeof submission,
+                                   .slot = place->slot,
+                                   .stamp_us = c->stamp_us,
+                                   .view = bridged->view,
+                                   .original_dtype = bridged->original_dtype,
+                                   .original_layout = bridged->layout[0] == '\0' ? NULL : bridged->layout,
+                                   .device = bridged->device[0] == '\0' ? NULL : bridged->device,
+                                   .original_strides = bridged->original_strides,
+                                   .release = on_release,
+                                   .context = held};
+    fxtap_status status;
+    if (c->plan->is_sync && bytes > RELEASE_GIL_BYTES) {
+        Py_BEGIN_ALLOW_THREADS
+        status = fxtap_call_submit(c->call, &submission, out);
+        Py_END_ALLOW_THREADS
+    } else {
+        status = fxtap_call_submit(c->call, &submission, out);
+    }
+    return ok(status);
+}
+
+/* A view of the tensor is there: another name of a known value, or a new one. */
+static int submit_view(capture *c, fx_place *place, PyObject *tensor, fx_bridged *bridged)
+{
+    fxtap_ticket ticket = 0;
+    if (!bridged->is_copy) {
+        bool same_form = false;
+        ticket = fx_known_find_memory(&c->known, &bridged->view, &same_form);
+        if (ticket != 0) {
+            const fxtap_view *view = same_form ? NULL : &bridged->view;
+            return ok(fxtap_call_alias(c->call, place->slot, c->stamp_us, ticket, view));
+        }
+    }
+    if (queue_view(c, place, bridged, &ticket) < 0) {
+        return -1;
+    }
+    return fx_known_add(&c->known, tensor, bridged, ticket);
+}
+
+static int submit_tensor(capture *c, fx_place *place, fxtap_io io, PyObject *tensor)
+{
+    if (slot_of(c, place, io) < 0) {
+        return -1;
+    }
+    fxtap_ticket ticket = fx_known_find(&c->known, tensor);
+    if (ticket != 0) {
+        return ok(fxtap_call_alias(c->call, place->slot, c->stamp_us, ticket, NULL));
+    }
+    fx_bridged bridged;
+    if (fx_bridge_take(c->state, tensor, c->is_guarded, &bridged) < 0) {
+        return -1;
+    }
+    int status = bridged.skip != NULL ? skip_text(c, place, io, bridged.skip) : submit_view(c, place, tensor, &bridged);
+    fx_bridge_drop(&bridged);
+    return status;
+}
+
+/* ---- numbers and other objects ---- */
+
+static int submit_small(capture *c, fx_place *place, fxtap_io io, const fx_small *small)
+{
+    if (slot_of(c, place, io) < 0) {
+        return -1;
+    }
+    if (small->text != NULL) {
+        return ok(fxtap_call_submit_small(c->call, place->slot, c->stamp_us, NULL, PyBytes_AsString(small->text),
+                                          (size_t)small->length));
+    }
+    fxtap_view view = fx_small_view(small);
+    return ok(fxtap_call_submit_small(c->call, place->slot, c->stamp_us, &view, NULL, 0));
+}
+
+static bool is_tensor(const capture *c, PyObject *value)
+{
+    return PyObject_TypeCheck(value, (PyTypeObject *)c->state->tensor_type);
+}
+
+static PyObject *item_of(PyObject *sequence, Py_ssize_t i)
+{
+    return PyList_Check(sequence) ? PyList_GetItem(sequence, i) : PyTuple_GetItem(sequence, i);
+}
+
+static Py_ssize_t length_of(PyObject *sequence)
+{
+    return PyList_Check(sequence) ? PyList_Size(sequence) : PyTuple_Size(sequence);
+}
+
+static int submit_elements(capture *c, fx_place *place, fxtap_io io, PyObject *sequence)
+{
+    if (Py_EnterRecursiveCall(" in a node's arguments")) {
+        return -1;
+    }
+    int status = 0;
+    for (Py_ssize_t i = 0; status == 0 && i < length_of(sequence); i++) {
+        fx_place *child = fx_place_child(place, (size_t)i);
+        PyObject *item = Py_XNewRef(item_of(sequence, i));
+        status = child == NULL || item == NULL ? -1 : fx_submit(c, child, io, item);
+        Py_XDECREF(item);
+    }
+    Py_LeaveRecursiveCall();
+    return status;
+}
+
+/* What has no array is recorded by its text: torch's constants by name, other objects by type. */
+static int submit_object(capture *c, fx_place *place, fxtap_io io, PyObject *value)
+{
+    const fx_state *state = c->state;
+    PyObject *const by_text[] = {state->dtype_type,  state->device_type, state->layout_type, state->memory_format_type,
+                                 state->symint_type, state->symfloat_type, state->symbool_type,
+                                 (PyObject *)&PyLong_Type};
+    PyObject *text = NULL;
+    for (size_t i = 0; text == NULL && !PyErr_Occurred() && i < sizeof by_text / sizeof *by_text; i++) {
+        if (PyObject_TypeCheck(value, (PyTypeObject *)by_text[i])) {
+            text = PyObject_Str(value);
+        }
+    }
+    if (text == NULL && !PyErr_Occurred()) {
+        PyObject *name = PyObject_GetAttrString((PyObject *)Py_TYPE(value), "__qualname__");
+        text = name == NULL ? NULL : PyUnicode_FromFormat("object of type %U", name);
+        Py_XDECREF(name);
+    }
+    int status = skip_text(c, place, io, text);
+    Py_XDECREF(text);
+    return status;
+}
+
+int fx_submit(capture *c, fx_place *place, fxtap_io io, PyObject *value)
+{
+    if (place->constant != NULL) {
+        return submit_small(c, place, io, place->constant);
+    }
+    if (is_tensor(c, value)) {
+        return submit_tensor(c, place, io, value);
+    }
+    if (value == Py_None) {
+        return fx_submit_skip(c, place, io, "None");
+    }
+    fx_small small;
+    int encoded = fx_small_encode(value, &small);
+    if (encoded != 0) {
+        int status = encoded < 0 ? -1 : submit_small(c, place, io, &small);
+        fx_small_clear(&small);
+        return status;
+    }
+    if (PyList_Check(value) || PyTuple_Check(value)) {
+        return submit_elements(c, place, io, value);
+    }
+    return submit_object(c, place, io, value);
+}
+
+int fx_submit_outputs(capture *c, PyObject *result)
+{
+    if (PyList_Check(result) || PyTuple_Check(result)) {
+        return submit_elements(c, &c->node->outputs, FXTAP_OUTPUT, result);
+    }
+    if (result == Py_None) {
+        return 0; /* an operator that returns nothing */
+    }
+    fx_place *place = fx_place_child(&c->node->outputs, 0);
+    return place == NULL ? -1 : fx_submit(c, place, FXTAP_OUTPUT, result);
+}
