@@ -17,6 +17,18 @@ const char *fx_origin_reason_name(fxtap_origin_reason reason)
     return "unknown";
 }
 
+const char *fx_origin_reason_text(fxtap_origin_reason reason)
+{
+    switch (reason) {
+    case FXTAP_ORIGIN_OPERATOR: return "its inputs agree, its output does not";
+    case FXTAP_ORIGIN_INPUT: return "an input of the whole graph differs already";
+    case FXTAP_ORIGIN_WEIGHT: return "a weight differs already";
+    case FXTAP_ORIGIN_RANDOM: return "it draws random numbers, and drew others: seeds differ";
+    case FXTAP_ORIGIN_REGION: return "its inputs were not dumped: it began here or just above";
+    }
+    return "";
+}
+
 const char *fx_io_name(fxtap_io io)
 {
     return io == FXTAP_INPUT ? "INPUT" : io == FXTAP_OUTPUT ? "OUTPUT" : "INOUT";

@@ -110,18 +110,6 @@ static void headline(const page *p)
     fxtap_buffer_text(p->out, "\n");
 }
 
-static const char *reason_line(fxtap_origin_reason reason)
-{
-    switch (reason) {
-    case FXTAP_ORIGIN_OPERATOR: return "its inputs agree, its output does not";
-    case FXTAP_ORIGIN_INPUT: return "an input of the whole graph differs already";
-    case FXTAP_ORIGIN_WEIGHT: return "a weight differs already";
-    case FXTAP_ORIGIN_RANDOM: return "it draws random numbers, and drew others: seeds differ";
-    case FXTAP_ORIGIN_REGION: return "its inputs were not dumped: it began here or just above";
-    }
-    return "";
-}
-
 static void labelled(const page *p, const char *label)
 {
     colour(p, "2");
@@ -237,7 +225,7 @@ static void origin_block(const page *p, const fxtap_origin *origin, bool is_firs
         fxtap_buffer_text(p->out, " against ");
         safe_text(p, origin->other_target, 30);
     }
-    fxtap_buffer_printf(p->out, "\n        %s\n", reason_line(origin->reason));
+    fxtap_buffer_printf(p->out, "\n        %s\n", fx_origin_reason_text(origin->reason));
     place_lines(p, pair);
     error_lines(p, origin);
     worst_lines(p, pair);

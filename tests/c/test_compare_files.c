@@ -377,6 +377,7 @@ static void every_form_prints(void **state)
     assert_non_null(strstr(print(report, FXTAP_REPORT_TEXT), "Origin  add_4"));
     assert_non_null(strstr(print(report, FXTAP_REPORT_JSON), "\"verdict\": \"different\""));
     assert_non_null(strstr(print(report, FXTAP_REPORT_CSV), "One Thousandth Err Ratio"));
+    assert_non_null(strstr(print(report, FXTAP_REPORT_HTML), "<script id=\"data\" type=\"application/json\">{"));
     fxtap_report_free(report);
 }
 
