@@ -40,15 +40,8 @@ static void safe_text(const page *p, const char *text, int32_t limit)
 
 static void number(const page *p, double value)
 {
-    if (value == 0.0) {
-        fxtap_buffer_text(p->out, "0");
-    } else if (isfinite(value) && fabs(value) >= 1e-3 && fabs(value) < 1e6) {
-        fxtap_buffer_printf(p->out, "%.4g", value);
-    } else if (isfinite(value)) {
-        fxtap_buffer_printf(p->out, "%.2e", value);
-    } else {
-        fxtap_buffer_text(p->out, isnan(value) ? "nan" : value > 0 ? "inf" : "-inf");
-    }
+    bool is_plain = value == 0.0 || (fabs(value) >= 1e-3 && fabs(value) < 1e6) || !isfinite(value);
+    fxtap_buffer_digits(p->out, value, is_plain ? 4 : 3);
 }
 
 static void count(const page *p, uint64_t value)
@@ -154,7 +147,8 @@ static void error_lines(const page *p, const fxtap_origin *origin)
     fxtap_buffer_text(p->out, ", max abs ");
     number(p, pair->max_abs_err);
     fxtap_buffer_text(p->out, ", cosine ");
-    fxtap_buffer_printf(p->out, "%.6f\n", pair->cosine);
+    fxtap_buffer_digits(p->out, pair->cosine, 7);
+    fxtap_buffer_text(p->out, "\n");
     labelled(p, "");
     count(p, pair->mismatched);
     fxtap_buffer_text(p->out, " of ");
