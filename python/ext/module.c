@@ -1,6 +1,7 @@
 /* module.c - the module fxtap._core. */
 #include "dump_type.h"
 #include "fxtap/status.h"
+#include "print.h"
 #include "program.h"
 #include "reader.h"
 #include "record.h"
@@ -50,6 +51,10 @@ static PyObject *force_fallback(PyObject *module, PyObject *on)
 static PyMethodDef methods[] = {
     {"record", (PyCFunction)(void (*)(void))fx_record_function, METH_VARARGS | METH_KEYWORDS,
      PyDoc_STR("Walk a torch.fx graph into a record.")},
+    {"print_graph", (PyCFunction)(void (*)(void))fx_print_graph, METH_VARARGS | METH_KEYWORDS,
+     PyDoc_STR("The text of a graph in one of several formats.")},
+    {"summarise", (PyCFunction)(void (*)(void))fx_summarise, METH_VARARGS | METH_KEYWORDS,
+     PyDoc_STR("The summary of a graph's operators, as CSV.")},
     {"force_dlpack_fallback", force_fallback, METH_O,
      PyDoc_STR("For tests: take every tensor by __dlpack__ instead of the exchange table.")},
     {NULL, NULL, 0, NULL},

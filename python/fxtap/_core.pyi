@@ -68,6 +68,15 @@ def record(gm: GraphModule, kind: str = "inference", *, constant_bytes: int = 10
         Tensors held by the module are recorded with their values up to this many bytes each.
     """
 
+def print_graph(graph: Graph, format: str, *, title: str | None = None, optimised: bool = False) -> bytes:
+    """
+    The text of a graph as fx, json, dot, html, py, txt or pbtxt, else ValueError. `optimised`: for the last three, the
+    graph as TorchAir writes it before the first call.
+    """
+
+def summarise(graph: Graph, *, english: bool = False) -> bytes:
+    """The CSV of TorchAir's fx_summary: one row a target."""
+
 @final
 class Dump:
     """One rank of a dump root, open for writing. Nothing is on disk before the first tensor is."""

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import logging
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import torch
 from torch._dynamo.backends.common import aot_autograd
 from torch._dynamo.backends.registry import lookup_backend
+from torch._functorch import config as functorch_config
 from torch._functorch.partitioners import default_partition
 from torch.fx import GraphModule
 
 from . import _core
 from .ascend import real_backend, real_torchair
 from .config import CompilerConfig
+from .debug_files import DebugFiles
 from .environment import apply_environment
 from .scope import active
 from .selection import skip_reasons
@@ -31,12 +35,20 @@ DUMP_WARNING = (
 )
 """TorchAir's own sentence."""
 
+SUMMARY_WARNING = (
+    "When summarizing FX Graph, npu compilation will be skipped, and FALLBACK to EAGER execution to ensure the "
+    "integrity of the analysis data. Once the analysis is complete, please make sure to disable the summary config to "
+    "ensure that the graph is compiled and executed."
+)
+"""TorchAir's own sentence."""
+
 EAGER_WARNING = (
     "config.debug.run_eagerly is on: the FX graph runs eagerly, operator by operator, and nothing is compiled. "
     "Switch it off again once you have seen what you wanted to."
 )
 
 BoxedCall = Callable[[list[Any]], Any]
+Compiler = Callable[[GraphModule, Sequence[Any]], BoxedCall]
 
 
 class CompiledGraph:
@@ -58,17 +70,25 @@ class CompiledGraph:
             self.record = _core.record(gm, kind)
             keep = config.get("debug.data_dump.filter")
             self.skip = skip_reasons(gm, self.record, keep, bool(config.get("debug.data_dump.custom_ops")))
+        self._files = DebugFiles(config)
+        self._first_call: Callable[[], None] | None = None
+        if self._files.wanted and self.record is None:
+            self.record = _core.record(gm, kind)
         self.program = self._make_program()
         watch_fork(self)
 
     def _make_program(self) -> _core.Program:
+        number = next_graph_id() if self.record is not None else 0
+        if self._files.wanted and self.record is not None:
+            self._files.at_compilation(self.record, number)
+            self._first_call = functools.partial(self._files.at_first_call, self.record, number)
         if self.dump is None:
             return _core.Program(self.gm)
         return _core.Program(
             self.gm,
             self.record,
             self.dump,
-            next_graph_id(),
+            number,
             self.skip,
             on_error=self.on_error,
             log=logger.warning,
@@ -80,6 +100,9 @@ class CompiledGraph:
             self.program = self._make_program()
 
     def __call__(self, arguments: list[Any]) -> Any:
+        if self._first_call is not None:
+            first_call, self._first_call = self._first_call, None
+            first_call()
         return self.program(arguments)
 
 
@@ -168,24 +191,65 @@ class Backend:
         if config.debug.run_eagerly:
             logger.warning(EAGER_WARNING)
             return self._run_loop(config)
+        if config.debug.fx_summary.enabled and config.debug.fx_summary.skip_compile:
+            logger.warning(SUMMARY_WARNING)
+            return self._run_loop(config)
         torchair = real_torchair()
         if torchair is not None:
             return real_backend(torchair, config, self._decompositions)
-        return _inner_backend(config.get("inner_backend"), mode)
+        inner = _inner_backend(config.get("inner_backend"), mode)
+        files = DebugFiles(config)
+        return self._with_files(inner, files) if files.wanted else inner
 
     def _run_loop(self, config: CompilerConfig) -> Callable[..., Any]:
-        def compiler(kind: str) -> Callable[[GraphModule, Sequence[Any]], BoxedCall]:
+        def compiler(kind: str) -> Compiler:
             return lambda gm, _inputs: CompiledGraph(gm, kind, config)
 
+        keep_mutations = bool(config.get("experimental_config.keep_inference_input_mutations"))
+        return self._trace(compiler, keep_mutations=keep_mutations)
+
+    def _trace(self, compiler: Callable[[str], Compiler], *, keep_mutations: bool) -> Callable[..., Any]:
+        """Return a backend that has AOTAutograd trace graphs as for TorchAir, and compiles each by its kind."""
         backend: Callable[..., Any] = aot_autograd(
             fw_compiler=compiler("forward"),
             bw_compiler=compiler("backward"),
             inference_compiler=compiler("inference"),
             partition_fn=default_partition,
             decompositions=self._decompositions,
-            keep_inference_input_mutations=bool(config.get("experimental_config.keep_inference_input_mutations")),
+            keep_inference_input_mutations=keep_mutations,
         )
         return backend
+
+    def _with_files(self, inner: Callable[..., Any], files: DebugFiles) -> Callable[..., Any]:
+        """Return the inner backend, with the files written from a copy of the graph: it wants Dynamo's own."""
+
+        def compile_and_print(gm: GraphModule, example_inputs: Sequence[Any]) -> Callable[..., Any]:
+            records: list[tuple[_core.Graph, int]] = []
+
+            def printer(kind: str) -> Compiler:
+                def compiler(traced: GraphModule, _inputs: Sequence[Any]) -> BoxedCall:
+                    record, number = _core.record(traced, kind), next_graph_id()
+                    files.at_compilation(record, number)
+                    records.append((record, number))
+                    return _core.Program(traced)  # never run
+
+                return compiler
+
+            with functorch_config.patch(force_non_lazy_backward_lowering=True):
+                self._trace(printer, keep_mutations=True)(copy.deepcopy(gm), example_inputs)
+            compiled = inner(gm, example_inputs)
+
+            @functools.wraps(compiled)
+            def call(*arguments: Any) -> Any:
+                while records:
+                    files.at_first_call(*records.pop(0))
+                return compiled(*arguments)
+
+            disable: Callable[..., Any] = torch.compiler.disable
+            untraced: Callable[..., Any] = disable(call)  # Dynamo is not to look inside
+            return untraced
+
+        return compile_and_print
 
     def _warn_without_effect(self, config: CompilerConfig) -> None:
         """Warn, once in all, of options that were set and do nothing without the real TorchAir."""
