@@ -14,6 +14,11 @@ void fx_memory_fail_after(long long n)
     atomic_store(&fail_countdown, n);
 }
 
+bool fx_memory_fail_pending(void)
+{
+    return atomic_load(&fail_countdown) >= 0;
+}
+
 static bool must_fail(void)
 {
     if (atomic_load_explicit(&fail_countdown, memory_order_relaxed) < 0) {

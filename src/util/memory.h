@@ -30,5 +30,7 @@ bool fx_sub_i64(int64_t a, int64_t b, int64_t *out);
 
 /* Tests only: the allocation after `n` more ones fails, once; negative switches it off. Process-wide. */
 void fx_memory_fail_after(long long n);
+/* The failure that was asked for has not happened yet. */
+bool fx_memory_fail_pending(void);
 
 #endif
