@@ -1,8 +1,9 @@
 /*
  * kernels.c - GB/s of each kernel on one core, per level, beside the plain read of the same bytes.
  *
- * Build: cmake -DFXTAP_BENCH=ON, target bench_kernels. Run: bench_kernels [MIB] [REPEATS]. The bytes are those read
- * (both inputs of a difference); the best of the repeats counts.
+ * Build: cmake -DFXTAP_BENCH=ON, target bench_kernels. Run: bench_kernels [MIB [REPEATS [LEVEL [DTYPE]]]]. The bytes are
+ * those read (both inputs of a difference); the best of the repeats counts. Sizes in the cache show the kernels, large
+ * ones the memory.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,10 +21,18 @@ static unsigned char *left;
 static unsigned char *right;
 static volatile uint64_t sink;
 
+static const char *only_level;
+static const char *only_dtype;
+
+static bool is_wanted(const char *only, const char *name)
+{
+    return only == NULL || strcmp(only, name) == 0;
+}
+
 static double now(void)
 {
     struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t); /* other load of the machine does not count */
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
@@ -140,6 +149,9 @@ static void bench_difference(void)
     for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++) {
         fxtap_dtype saved = dtypes[i] == FXTAP_BFLOAT16 ? FXTAP_FLOAT32 : dtypes[i];
         judged = dtypes[i];
+        if (!is_wanted(only_dtype, fxtap_dtype_name(judged))) {
+            continue;
+        }
         fill(left, saved);
         perturb(saved);
         report("difference", fxtap_dtype_name(judged), 2.0 * (double)n_bytes, run_difference, saved);
@@ -197,6 +209,8 @@ int main(int argc, char **argv)
                                          FXTAP_INT8,    FXTAP_INT32,   FXTAP_INT64,   FXTAP_COMPLEX64, FXTAP_BFLOAT16};
     n_bytes = (argc > 1 ? (size_t)strtoul(argv[1], NULL, 10) : 8) << 20;
     n_repeats = argc > 2 ? atoi(argv[2]) : 7;
+    only_level = argc > 3 ? argv[3] : NULL;
+    only_dtype = argc > 4 ? argv[4] : NULL;
     left = malloc(n_bytes);
     right = malloc(n_bytes);
     if (left == NULL || right == NULL) {
@@ -205,12 +219,18 @@ int main(int argc, char **argv)
     memset(left, 0, n_bytes);
     memset(right, 0, n_bytes);
     for (int level = FX_CPU_SCALAR; level <= (int)fx_cpu_best(); level++) {
+        if (!is_wanted(only_level, fx_cpu_name((fx_cpu_level)level))) {
+            continue;
+        }
         fx_cpu_use((fx_cpu_level)level);
         report("read both", "", 2.0 * (double)n_bytes, run_read, FXTAP_FLOAT32);
         report("hash", "", (double)n_bytes, run_hash, FXTAP_FLOAT32);
         for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++) {
-            fill(left, dtypes[i]);
             const char *name = fxtap_dtype_name(dtypes[i]);
+            if (!is_wanted(only_dtype, name)) {
+                continue;
+            }
+            fill(left, dtypes[i]);
             if (dtypes[i] != FXTAP_BFLOAT16) {
                 report("stats", name, (double)n_bytes, run_stats, dtypes[i]);
                 report("stats + hash", name, (double)n_bytes, run_both, dtypes[i]);
