@@ -111,6 +111,14 @@ static void scan_f32(const void *elements, size_t n, uint32_t min_normal, fx_flo
     fx_scan_f32_steps(elements, whole, n, min_normal, out);
 }
 
+/* Arithmetic on this part overlaps the reading of the next; past the end of the data it does nothing. */
+static inline void prefetch_next_part(const unsigned char *at, size_t step_bytes)
+{
+    for (size_t line = 0; line < step_bytes; line += 64) {
+        __builtin_prefetch((const void *)((uintptr_t)at + FX_STATS_PART_BYTES + line), 0, 2);
+    }
+}
+
 static inline __attribute__((always_inline)) void spread_f32_steps(const unsigned char *bytes, size_t n, bool special,
                                                                     double mean, fx_float_spread *out)
 {
@@ -119,6 +127,7 @@ static inline __attribute__((always_inline)) void spread_f32_steps(const unsigne
         sum[k] = squares[k] = vd_set(0);
     }
     for (size_t i = 0; i < n; i += STEP) {
+        prefetch_next_part(bytes + 4 * i, 4 * STEP);
         for (size_t k = 0; k < N64; k++) {
             vd x = vd_from_f32(bytes + 4 * (i + k * VD_N));
             vd distance = vd_sub(x, centre);
@@ -243,6 +252,7 @@ static inline __attribute__((always_inline)) void spread_f64_steps(const unsigne
         sum[k] = squares[k] = vd_set(0);
     }
     for (size_t i = 0; i < n; i += STEP) {
+        prefetch_next_part(bytes + 8 * i, 8 * STEP);
         for (size_t k = 0; k < N64; k++) {
             vd x = vd_load(bytes + 8 * (i + k * VD_N));
             vd distance = vd_sub(x, centre);

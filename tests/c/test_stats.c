@@ -16,6 +16,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include "tensor/convert.h"
 #include "tensor/cpu.h"
 #include "tensor/hash.h"
 #include "tensor/stats.h"
@@ -245,6 +246,51 @@ static void bfloat16_statistics_and_hash(void **state)
         assert_int_equal(hash.high, expected.high64);
         assert_int_equal(hash.low, expected.low64);
     }
+}
+
+typedef struct small_format {
+    fxtap_dtype dtype;
+    unsigned n_codes;
+    unsigned first_normal; /* the code with exponent field 1 and fraction 0; 0: nothing is subnormal */
+} small_format;
+
+/* Every code of every float8 and float6 format: subnormal by its own format, not by float32's. */
+static void small_floats_every_code(void **state)
+{
+    (void)state;
+    const small_format formats[] = {
+        {FXTAP_FLOAT8_E4M3FN, 256, 0x08},   {FXTAP_FLOAT8_E5M2, 256, 0x04},        {FXTAP_FLOAT8_E4M3FNUZ, 256, 0x08},
+        {FXTAP_FLOAT8_E5M2FNUZ, 256, 0x04}, {FXTAP_FLOAT8_E8M0FNU, 256, 0},        {FXTAP_FLOAT8_E4M3, 256, 0x08},
+        {FXTAP_FLOAT8_E3M4, 256, 0x10},     {FXTAP_FLOAT8_E4M3B11FNUZ, 256, 0x08}, {FXTAP_FLOAT6_E2M3FN, 64, 0x08},
+        {FXTAP_FLOAT6_E3M2FN, 64, 0x04},
+    };
+    for (size_t k = 0; k < sizeof formats / sizeof *formats; k++) {
+        const float *table = fx_float8_table(formats[k].dtype);
+        unsigned char codes[256];
+        double wide[256];
+        for (unsigned i = 0; i < formats[k].n_codes; i++) {
+            codes[i] = (unsigned char)i;
+            wide[i] = (double)table[i];
+        }
+        double min_normal = formats[k].first_normal ? (double)table[formats[k].first_normal] : 0;
+        fxtap_stats stats = stats_all_levels(formats[k].dtype, codes, formats[k].n_codes);
+        assert_reference(&stats, wide, formats[k].n_codes, min_normal);
+        assert_int_equal(stats.dtype, formats[k].dtype);
+    }
+}
+
+static void float4_pairs_and_complex32(void **state)
+{
+    (void)state;
+    unsigned char pairs[] = {0x10, 0x32, 0x54, 0x76, 0x98, 0xba, 0xdc, 0xfe}; /* all sixteen codes */
+    fxtap_stats stats = stats_all_levels(FXTAP_FLOAT4_E2M1FN_X2, pairs, 8);
+    assert_true(stats.count == 16 && stats.zero_count == 2 && stats.subnormal_count == 2 && stats.mean == 0);
+    assert_true(stats.min == -6 && stats.max == 6);
+    assert_near(stats.l2_norm, sqrtl(2 * (0.25L + 1 + 2.25L + 4 + 9 + 16 + 36)), 1);
+    uint16_t halves[] = {0x4200, 0x4400, 0x0001, 0}; /* 3+4i, and the least subnormal */
+    stats = stats_all_levels(FXTAP_COMPLEX32, halves, 2);
+    assert_true(stats.count == 2 && stats.subnormal_count == 1 && stats.zero_count == 0);
+    assert_near(stats.l2_norm, 5, 5);
 }
 
 /* Several parts and blocks, far from zero, small spread: where a naive sum of squares loses everything. */
@@ -526,6 +572,8 @@ int main(void)
         cmocka_unit_test(float64_lengths_and_specials),
         cmocka_unit_test(float16_every_value),
         cmocka_unit_test(bfloat16_statistics_and_hash),
+        cmocka_unit_test(small_floats_every_code),
+        cmocka_unit_test(float4_pairs_and_complex32),
         cmocka_unit_test(no_cancellation),
         cmocka_unit_test(float64_keeps_its_range),
         cmocka_unit_test(float16_cases),
