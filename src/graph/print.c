@@ -15,6 +15,7 @@ static const print_format formats[] = {
     {FXTAP_PRINT_FX, "fx", fx_print_fx},
     {FXTAP_PRINT_JSON, "json", fx_print_json},
     {FXTAP_PRINT_DOT, "dot", fx_print_dot},
+    {FXTAP_PRINT_HTML, "html", fx_print_html},
 };
 
 #define N_FORMATS (sizeof formats / sizeof *formats)

@@ -99,6 +99,50 @@ static void test_dot(void **state)
     fxtap_graph_free(g);
 }
 
+static size_t some_stats(void *context, const char *node, const fxtap_print_stat **out)
+{
+    static const fxtap_print_stat stats[] = {
+        {.place = "OUTPUT.0", .shape = "2, 3", .path = "/a<b.npy", .has_stats = true,
+         .stats = {.dtype = FXTAP_INT64, .has_range = true, .min_int = INT64_MIN, .max_int = INT64_MAX, .count = 6,
+                   .nan_count = 0, .mean = (double)NAN, .std = 0.5}},
+        {.place = "INPUT.0", .shape = "", .stats = {.dtype = FXTAP_FLOAT32}},
+    };
+    *out = stats;
+    *(int *)context += strcmp(node, "a") == 0;
+    return strcmp(node, "a") == 0 ? 2 : 0;
+}
+
+/* The page's data is JSON that no name can leave, and nothing is fetched from anywhere. */
+static void test_html(void **state)
+{
+    (void)state;
+    fxtap_graph *g = small();
+    call(g, "</script><img src=x onerror=alert(1)>&", "t<b>", "m<i>", 0, NULL);
+    int n_calls = 0;
+    fxtap_print_options options = {.struct_size = sizeof options, .format = FXTAP_PRINT_HTML, .title = "<t>",
+                                   .stats = some_stats, .context = &n_calls};
+    fxtap_buffer text;
+    fxtap_buffer_init(&text);
+    assert_int_equal(fxtap_graph_print(g, &options, &text), FXTAP_OK);
+    assert_int_equal(n_calls, 1);
+    const char *data = strstr(text.bytes, "id=\"data\">");
+    assert_non_null(data);
+    const char *end = strstr(data, "</script>");
+    assert_non_null(end);
+    for (const char *at = data + strlen("id=\"data\">"); at < end; at++) {
+        assert_true(*at != '<' && *at != '>' && *at != '&');
+    }
+    check_contains(&text, "\"name\":\"\\u003c/script\\u003e\\u003cimg src=x onerror=alert(1)\\u003e\\u0026\"");
+    check_contains(&text, "\"min\":\"-9223372036854775808\",\"max\":\"9223372036854775807\",\"mean\":\"NaN\",\"std\":0.5");
+    check_contains(&text, "\"file\":\"/a\\u003cb.npy\"");
+    assert_null(strstr(text.bytes, "http://"));
+    assert_null(strstr(text.bytes, "https://"));
+    assert_null(strstr(text.bytes, "innerHTML"));
+    assert_string_equal(text.bytes + text.length - 8, "</html>\n");
+    fxtap_buffer_clear(&text);
+    fxtap_graph_free(g);
+}
+
 static void test_modules(void **state)
 {
     (void)state;
@@ -226,7 +270,7 @@ static void test_select_values(void **state)
         assert_true(done || (status == FXTAP_E_NOMEM && part == NULL));
         fxtap_graph_free(part);
     }
-    for (int format = FXTAP_PRINT_FX; format <= FXTAP_PRINT_DOT; format++) {
+    for (int format = FXTAP_PRINT_FX; format <= FXTAP_PRINT_HTML; format++) {
         done = false;
         for (long long n = 0; !done; n++) {
             fxtap_print_options options = {.struct_size = sizeof options, .format = (fxtap_print_format)format};
@@ -334,7 +378,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_json),   cmocka_unit_test(test_dot),           cmocka_unit_test(test_modules),
         cmocka_unit_test(test_select), cmocka_unit_test(test_select_values), cmocka_unit_test(test_format_names),
-        cmocka_unit_test(test_summary), cmocka_unit_test(test_support),
+        cmocka_unit_test(test_summary), cmocka_unit_test(test_support),       cmocka_unit_test(test_html),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
