@@ -7,6 +7,7 @@
 typedef struct compiler {
     fx_program *program;
     PyObject *slots;       /* dict: node -> number */
+    PyObject *effects;     /* dict: target -> index of the first instruction that has it */
     uint32_t *last_use;    /* slot -> index of the instruction that uses it last, plus one; 0: never used */
     uint32_t instruction;  /* being compiled */
 } compiler;
@@ -40,13 +41,28 @@ static PyObject *path_of(PyObject *target)
     return path;
 }
 
+static int set_effect(compiler *c, fx_instruction *out, PyObject *target)
+{
+    PyObject *first = PyDict_GetItemWithError(c->effects, target);
+    if (first != NULL) {
+        return fx_effect_copy(&c->program->instructions[PyLong_AsUnsignedLong(first)], out);
+    }
+    if (PyErr_Occurred() || fx_effect_of(c->program->state, target, out) < 0) {
+        return -1;
+    }
+    PyObject *index = PyLong_FromUnsignedLong(c->instruction);
+    int status = index == NULL ? -1 : PyDict_SetItem(c->effects, target, index);
+    Py_XDECREF(index);
+    return status;
+}
+
 static int set_action(compiler *c, fx_instruction *out, const char *op, PyObject *target)
 {
     fx_state *state = c->program->state;
     if (strcmp(op, "call_function") == 0) {
         out->action = FX_CALL;
         out->callable = callable_of(state, target);
-        return out->callable == NULL ? -1 : fx_effect_of(state, target, out);
+        return out->callable == NULL ? -1 : set_effect(c, out, target);
     }
     if (strcmp(op, "call_method") == 0) {
         out->action = FX_METHOD;
@@ -239,7 +255,9 @@ static int compile_nodes(compiler *c, PyObject *nodes)
     program->instructions = PyMem_Calloc((size_t)n + 1, sizeof *program->instructions);
     c->last_use = PyMem_Calloc((size_t)n + 1, sizeof *c->last_use);
     c->slots = PyDict_New();
-    if (program->placeholders == NULL || program->instructions == NULL || c->last_use == NULL || c->slots == NULL) {
+    c->effects = PyDict_New();
+    if (program->placeholders == NULL || program->instructions == NULL || c->last_use == NULL || c->slots == NULL ||
+        c->effects == NULL) {
         PyErr_NoMemory();
         return -1;
     }
@@ -271,6 +289,7 @@ int fx_program_compile(fx_program *program, PyObject *module)
     Py_XDECREF(view);
     Py_XDECREF(nodes);
     Py_XDECREF(c.slots);
+    Py_XDECREF(c.effects);
     PyMem_Free(c.last_use);
     return status;
 }

@@ -38,12 +38,45 @@ static int is_pure_function(PyObject *target, bool *out)
     return 0;
 }
 
+bool fx_is_hidden_mutation(const char *target, const char *argument)
+{
+    static const char *const innocent[] = {"backward", "functional", "no_training", "elemt", "no_stats"};
+    bool is_statistic = strcmp(argument, "running_mean") == 0 || strcmp(argument, "running_var") == 0;
+    bool is_normalisation = strstr(target, "batch_norm") != NULL || strstr(target, "instance_norm") != NULL;
+    if (!is_statistic || !is_normalisation) {
+        return false;
+    }
+    for (size_t i = 0; i < sizeof innocent / sizeof *innocent; i++) {
+        if (strstr(target, innocent[i]) != NULL) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static int is_hidden(PyObject *target, PyObject *argument)
+{
+    PyObject *name = PyObject_GetAttrString(argument, "name");
+    PyObject *name_text = name == NULL ? NULL : fx_utf8(name);
+    PyObject *text = name_text == NULL ? NULL : PyObject_Str(target);
+    PyObject *target_text = text == NULL ? NULL : fx_utf8(text);
+    int result = -1;
+    if (target_text != NULL) {
+        result = fx_is_hidden_mutation(PyBytes_AsString(target_text), PyBytes_AsString(name_text));
+    }
+    Py_XDECREF(name);
+    Py_XDECREF(name_text);
+    Py_XDECREF(text);
+    Py_XDECREF(target_text);
+    return result;
+}
+
 /* 1 when the schema says that the call writes to the argument. */
-static int is_written(PyObject *argument)
+static int is_written(PyObject *target, PyObject *argument)
 {
     PyObject *alias = PyObject_GetAttrString(argument, "alias_info");
     if (alias == NULL || alias == Py_None) {
-        int status = alias == NULL ? -1 : 0;
+        int status = alias == NULL ? -1 : is_hidden(target, argument);
         Py_XDECREF(alias);
         return status;
     }
@@ -79,7 +112,7 @@ static int schema_effect(PyObject *target, fx_instruction *out)
     int status = n < 0 ? -1 : 0;
     for (Py_ssize_t i = 0; status == 0 && i < n; i++) {
         PyObject *argument = PySequence_GetItem(arguments, i);
-        int written = argument == NULL ? -1 : is_written(argument);
+        int written = argument == NULL ? -1 : is_written(target, argument);
         status = written < 0 ? -1 : 0;
         if (written > 0) {
             status = add_mutated(out, argument, i);
@@ -89,6 +122,24 @@ static int schema_effect(PyObject *target, fx_instruction *out)
     Py_XDECREF(schema);
     Py_XDECREF(arguments);
     return status;
+}
+
+int fx_effect_copy(const fx_instruction *from, fx_instruction *out)
+{
+    out->effect = from->effect;
+    if (from->n_mutated == 0) {
+        return 0;
+    }
+    out->mutated = PyMem_Malloc(from->n_mutated * sizeof *out->mutated);
+    if (out->mutated == NULL) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    for (size_t i = 0; i < from->n_mutated; i++) {
+        out->mutated[i] = (fx_mutated){from->mutated[i].position, Py_NewRef(from->mutated[i].keyword)};
+    }
+    out->n_mutated = from->n_mutated;
+    return 0;
 }
 
 int fx_effect_of(fx_state *state, PyObject *target, fx_instruction *out)

@@ -1,6 +1,7 @@
 /* record_schema.c - what an operator's schema and tags say about a node: flags, argument names, its text. */
 #include <string.h>
 
+#include "effect.h"
 #include "record.h"
 
 /* Operators whose result, or part of it, is memory as it was found. */
@@ -53,7 +54,7 @@ static int alias_flags(PyObject *argument)
 }
 
 /* Names of the schema's arguments, as a tuple of bytes; adds to *flags. */
-static PyObject *argument_names(PyObject *target, uint32_t *flags)
+static PyObject *argument_names(PyObject *target, const char *text, uint32_t *flags)
 {
     PyObject *schema = PyObject_GetAttrString(target, "_schema");
     PyObject *arguments = schema == NULL ? NULL : PyObject_GetAttrString(schema, "arguments");
@@ -72,6 +73,9 @@ static PyObject *argument_names(PyObject *target, uint32_t *flags)
             break;
         }
         *flags |= (uint32_t)alias;
+        if (fx_is_hidden_mutation(text, PyBytes_AsString(bytes))) {
+            *flags |= FXTAP_NODE_MUTATES;
+        }
         PyTuple_SetItem(names, i, bytes);
     }
     if ((*flags & FXTAP_NODE_MUTATES) != 0) {
@@ -102,9 +106,10 @@ static PyObject *make_schema(fx_recorder *r, PyObject *target)
     if (text == NULL) {
         return NULL;
     }
-    uint32_t flags = flags_of_name(PyBytes_AsString(text));
+    const char *string = PyBytes_AsString(text);
+    uint32_t flags = flags_of_name(string);
+    PyObject *names = add_random(r->state, target, &flags) < 0 ? NULL : argument_names(target, string, &flags);
     Py_DECREF(text);
-    PyObject *names = add_random(r->state, target, &flags) < 0 ? NULL : argument_names(target, &flags);
     return names == NULL ? NULL : Py_BuildValue("(IN)", flags, names);
 }
 
