@@ -1,0 +1,187 @@
+/* Python values: their repr, and their bytes in a dtype. */
+#include <math.h>
+#include <string.h>
+
+#include "graph/ge.h"
+#include "util/number.h"
+
+static void complex_repr(fxtap_buffer *out, double real, double imag) {
+    char text[FX_NUMBER_BYTES];
+    bool whole = real == 0 && !signbit(real);
+    size_t length;
+    if (!whole) {
+        length = fx_double_text(real, text);
+        if (length > 2 && memcmp(text + length - 2, ".0", 2) == 0)
+            length -= 2;
+        fxtap_buffer_printf(out, "(%.*s", (int)length, text);
+    }
+    length = fx_double_text(imag, text);
+    if (length > 2 && memcmp(text + length - 2, ".0", 2) == 0)
+        length -= 2;
+    fxtap_buffer_printf(out, "%s%.*sj%s", !whole && text[0] != '-' ? "+" : "", (int)length, text, whole ? "" : ")");
+}
+
+static void items_repr(fxtap_buffer *out, const fx_val *value) {
+    bool is_tuple = value->kind == FX_VAL_TUPLE;
+    fxtap_buffer_text(out, is_tuple ? "(" : "[");
+    for (size_t i = 0; i < value->u.list.n; i++) {
+        if (i > 0)
+            fxtap_buffer_text(out, ", ");
+        fx_val_repr(out, &value->u.list.items[i]);
+    }
+    fxtap_buffer_text(out, is_tuple ? (value->u.list.n == 1 ? ",)" : ")") : "]");
+}
+
+/* A string in double quotes, as py writes attribute values; anything that could end it is escaped. */
+static void text_repr(fxtap_buffer *out, const char *bytes, size_t length) {
+    fxtap_buffer_text(out, "\"");
+    for (size_t i = 0; i < length; i++) {
+        unsigned char c = (unsigned char)bytes[i];
+        if (c == '"' || c == '\\')
+            fxtap_buffer_printf(out, "\\%c", c);
+        else if (c < 0x20 || c == 0x7f)
+            fxtap_buffer_printf(out, "\\x%02x", c);
+        else
+            fxtap_buffer_append(out, bytes + i, 1);
+    }
+    fxtap_buffer_text(out, "\"");
+}
+
+void fx_val_repr(fxtap_buffer *out, const fx_val *value) {
+    switch (value->kind) {
+    case FX_VAL_NONE:
+        fxtap_buffer_text(out, "None");
+        break;
+    case FX_VAL_BOOL:
+        fxtap_buffer_text(out, value->u.b ? "True" : "False");
+        break;
+    case FX_VAL_INT:
+    case FX_VAL_DTYPE:
+        fxtap_buffer_printf(out, "%lld", (long long)value->u.i);
+        break;
+    case FX_VAL_FLOAT:
+        fxtap_buffer_double(out, value->u.f);
+        break;
+    case FX_VAL_COMPLEX:
+        complex_repr(out, value->u.c.real, value->u.c.imag);
+        break;
+    case FX_VAL_TEXT:
+        text_repr(out, value->u.text.bytes, value->u.text.length);
+        break;
+    case FX_VAL_LIST:
+    case FX_VAL_TUPLE:
+        items_repr(out, value);
+        break;
+    case FX_VAL_TENSOR:
+        fx_tensor_repr(out, value->u.tensor);
+        break;
+    case FX_VAL_REF:
+        fx_ge_ref_text(out, value->u.ref);
+        break;
+    }
+}
+
+/* ---- bytes ---- */
+
+static uint16_t half_bits(float value) {
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    uint16_t sign = (uint16_t)(bits >> 16 & 0x8000u);
+    uint32_t magnitude = bits & 0x7fffffffu;
+    if (magnitude > 0x7f800000u)
+        return (uint16_t)(sign | 0x7e00u);
+    if (magnitude >= 0x477ff000u) /* 65520 and more round to infinity */
+        return (uint16_t)(sign | 0x7c00u);
+    if (magnitude < 0x38800000u) { /* subnormal: count in units of 2^-24 */
+        float scaled = fabsf(value) * 16777216.0f;
+        return (uint16_t)(sign | (uint16_t)lrintf(scaled));
+    }
+    uint32_t rounded = magnitude + 0xfffu + (magnitude >> 13 & 1u);
+    return (uint16_t)(sign | (uint16_t)((rounded - 0x38000000u) >> 13));
+}
+
+static uint16_t bfloat16_bits(float value) {
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    if (value != value)
+        return 0x7fc0u;
+    return (uint16_t)((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
+}
+
+static void put(uint8_t *out, uint64_t bits, size_t n_bytes) {
+    for (size_t i = 0; i < n_bytes; i++)
+        out[i] = (uint8_t)(bits >> (8 * i));
+}
+
+static void put_float(uint8_t *out, float value) {
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    put(out, bits, 4);
+}
+
+static void put_double(uint8_t *out, double value) {
+    uint64_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    put(out, bits, 8);
+}
+
+/* A float as an integer, without undefined behaviour: what does not fit is 0. */
+static int64_t whole_of(double value) {
+    return value >= -9223372036854775808.0 && value < 9223372036854775808.0 ? (int64_t)value : 0;
+}
+
+static bool encode_number(double real, double imag, int64_t whole, int dtype, uint8_t *out) {
+    switch (dtype) {
+    case FX_GE_FLOAT:
+        put_float(out, (float)real);
+        return true;
+    case FX_GE_FLOAT16:
+        put(out, half_bits((float)real), 2);
+        return true;
+    case FX_GE_BF16:
+        put(out, bfloat16_bits((float)real), 2);
+        return true;
+    case FX_GE_DOUBLE:
+        put_double(out, real);
+        return true;
+    case FX_GE_COMPLEX64:
+        put_float(out, (float)real);
+        put_float(out + 4, (float)imag);
+        return true;
+    case 17:
+        put_double(out, real);
+        put_double(out + 8, imag);
+        return true;
+    case FX_GE_BOOL:
+        out[0] = real != 0 || imag != 0 || whole != 0;
+        return true;
+    default:
+        if (fx_ge_dtype_bytes(dtype) == 0 || dtype >= 18)
+            return false;
+        put(out, (uint64_t)whole, fx_ge_dtype_bytes(dtype));
+        return true;
+    }
+}
+
+bool fx_val_encode(const fx_val *value, int dtype, uint8_t *out) {
+    switch (value->kind) {
+    case FX_VAL_BOOL:
+        return encode_number(value->u.b, 0, value->u.b, dtype, out);
+    case FX_VAL_INT:
+    case FX_VAL_DTYPE:
+        return encode_number((double)value->u.i, 0, value->u.i, dtype, out);
+    case FX_VAL_FLOAT:
+        return encode_number(value->u.f, 0, whole_of(value->u.f), dtype, out);
+    case FX_VAL_COMPLEX:
+        return encode_number(value->u.c.real, value->u.c.imag, whole_of(value->u.c.real), dtype, out);
+    case FX_VAL_LIST:
+    case FX_VAL_TUPLE:
+        for (size_t i = 0; i < value->u.list.n; i++)
+            if (value->u.list.items[i].kind == FX_VAL_LIST ||
+                !fx_val_encode(&value->u.list.items[i], dtype, out + i * fx_ge_dtype_bytes(dtype)))
+                return false;
+        return true;
+    default:
+        return false;
+    }
+}
