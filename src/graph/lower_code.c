@@ -1,0 +1,266 @@
+/* The comment lines of py: "# File ..." and "## FX Code: ...", and torch's str() of metas and values. */
+#include <string.h>
+
+#include "graph/lower.h"
+#include "util/memory.h"
+
+/* A comment line ends at a newline: nothing that breaks a line may stand in it. */
+static void append_line_text(fxtap_buffer *out, const char *bytes, size_t length) {
+    for (size_t i = 0; i < length; i++) {
+        unsigned char c = (unsigned char)bytes[i];
+        if (c == '\n' || c == '\r' || c == 0 || c == '\f' || c == '\v')
+            fxtap_buffer_printf(out, "\\x%02x", c);
+        else
+            fxtap_buffer_append(out, bytes + i, 1);
+    }
+}
+
+/* ---- str() of a record value ---- */
+
+static void dims_text(fxtap_buffer *out, const fxtap_graph *graph, const fxtap_value *dims, size_t n) {
+    fxtap_buffer_text(out, "[");
+    for (size_t i = 0; i < n; i++) {
+        fxtap_buffer_text(out, i > 0 ? ", " : "");
+        fx_value_text(out, graph, dims[i]);
+    }
+    fxtap_buffer_text(out, "]");
+}
+
+static void items_text(fxtap_buffer *out, const fxtap_graph *graph, fxtap_value value, bool is_tuple) {
+    size_t n;
+    const fxtap_value *items = fxtap_value_items(graph, value, &n);
+    fxtap_buffer_text(out, is_tuple ? "(" : "[");
+    for (size_t i = 0; i < n; i++) {
+        bool is_text = fxtap_value_kind_of(graph, items[i]) == FXTAP_V_STRING;
+        fxtap_buffer_text(out, i > 0 ? ", " : "");
+        fxtap_buffer_text(out, is_text ? "'" : "");
+        fx_value_text(out, graph, items[i]);
+        fxtap_buffer_text(out, is_text ? "'" : "");
+    }
+    fxtap_buffer_text(out, is_tuple ? (n == 1 ? ",)" : ")") : "]");
+}
+
+static void dict_text(fxtap_buffer *out, const fxtap_graph *graph, fxtap_value value) {
+    size_t n;
+    const fxtap_value *items = fxtap_value_items(graph, value, &n);
+    fxtap_buffer_text(out, "{");
+    for (size_t i = 0; i + 1 < n; i += 2) {
+        fxtap_buffer_text(out, i > 0 ? ", " : "");
+        fx_value_text(out, graph, items[i]);
+        fxtap_buffer_text(out, ": ");
+        fx_value_text(out, graph, items[i + 1]);
+    }
+    fxtap_buffer_text(out, "}");
+}
+
+static void number_text(fxtap_buffer *out, const fxtap_graph *graph, fxtap_value value) {
+    fx_val number = {.kind = FX_VAL_COMPLEX};
+    number.u.c.real = fxtap_value_float(graph, value, &number.u.c.imag);
+    fx_val_repr(out, &number);
+}
+
+static void node_name_text(fxtap_buffer *out, const fxtap_graph *graph, fxtap_value value) {
+    fxtap_node_desc desc = {.struct_size = sizeof desc};
+    if (fxtap_graph_node(graph, fxtap_value_node(graph, value), &desc) == FXTAP_OK)
+        append_line_text(out, desc.name, strlen(desc.name));
+}
+
+void fx_value_text(fxtap_buffer *out, const fxtap_graph *graph, fxtap_value value) {
+    size_t length;
+    const char *text;
+    switch (value == 0 ? FXTAP_V_NONE : fxtap_value_kind_of(graph, value)) {
+    case FXTAP_V_NONE:
+        fxtap_buffer_text(out, "None");
+        break;
+    case FXTAP_V_BOOL:
+        fxtap_buffer_text(out, fxtap_value_bool(graph, value) ? "True" : "False");
+        break;
+    case FXTAP_V_INT:
+        fxtap_buffer_printf(out, "%lld", (long long)fxtap_value_int(graph, value));
+        break;
+    case FXTAP_V_FLOAT:
+        fxtap_buffer_double(out, fxtap_value_float(graph, value, NULL));
+        break;
+    case FXTAP_V_COMPLEX:
+        number_text(out, graph, value);
+        break;
+    case FXTAP_V_NODE:
+        node_name_text(out, graph, value);
+        break;
+    case FXTAP_V_LIST:
+    case FXTAP_V_TUPLE:
+        items_text(out, graph, value, fxtap_value_kind_of(graph, value) == FXTAP_V_TUPLE);
+        break;
+    case FXTAP_V_DICT:
+        dict_text(out, graph, value);
+        break;
+    case FXTAP_V_ELLIPSIS:
+        fxtap_buffer_text(out, "Ellipsis");
+        break;
+    default:
+        text = fxtap_value_text(graph, value, &length);
+        append_line_text(out, text, length);
+        break;
+    }
+}
+
+/* ---- what a node yields ---- */
+
+static bool is_symbol(fxtap_value_kind kind) {
+    return kind == FXTAP_V_SYMINT || kind == FXTAP_V_SYMFLOAT || kind == FXTAP_V_SYMBOOL;
+}
+
+static const char *symbol_class(fxtap_value_kind kind) {
+    return kind == FXTAP_V_SYMFLOAT ? "SymFloat" : kind == FXTAP_V_SYMBOOL ? "SymBool" : "SymInt";
+}
+
+const char *fx_meta_text(fx_lower *lower, fxtap_value meta, size_t *length_out) {
+    const fxtap_graph *graph = lower->graph;
+    fxtap_value_kind kind = meta == 0 ? FXTAP_V_NONE : fxtap_value_kind_of(graph, meta);
+    fxtap_tensor_meta tensor = {.struct_size = sizeof tensor};
+    fxtap_buffer text;
+    const char *copy = NULL;
+    fxtap_buffer_init(&text);
+    if (kind == FXTAP_V_TENSOR && fxtap_value_tensor(graph, meta, &tensor) == FXTAP_OK) {
+        fxtap_buffer_printf(&text, "Tensor(dtype=torch.%s, shape=torch.Size(", fxtap_dtype_name(tensor.dtype));
+        dims_text(&text, graph, tensor.shape, tensor.n_dims);
+        fxtap_buffer_text(&text, ")");
+    } else if (is_symbol(kind)) {
+        fxtap_buffer_printf(&text, "<class 'torch.%s'>(", symbol_class(kind));
+        fx_value_text(&text, graph, meta);
+        fxtap_buffer_text(&text, ")");
+    }
+    *length_out = text.length;
+    if (text.length > 0)
+        copy = fx_slab_text(&lower->ge->slab, text.bytes, text.length);
+    if (fxtap_buffer_status(&text) != FXTAP_OK)
+        lower->status = FXTAP_E_NOMEM;
+    fxtap_buffer_clear(&text);
+    return copy;
+}
+
+/* ": torch.float32[2, 3]cpu" or ": "Sym(s77)"" behind a name; nothing for lists of tensors. */
+static void type_text(fxtap_buffer *out, const fxtap_graph *graph, fxtap_value meta) {
+    fxtap_value_kind kind = meta == 0 ? FXTAP_V_NONE : fxtap_value_kind_of(graph, meta);
+    fxtap_tensor_meta tensor = {.struct_size = sizeof tensor};
+    if (kind == FXTAP_V_TENSOR && fxtap_value_tensor(graph, meta, &tensor) == FXTAP_OK) {
+        fxtap_buffer_printf(out, ": torch.%s", fxtap_dtype_name(tensor.dtype));
+        dims_text(out, graph, tensor.shape, tensor.n_dims);
+        fxtap_buffer_text(out, tensor.device == NULL ? "" : tensor.device);
+    } else if (is_symbol(kind)) {
+        fxtap_buffer_text(out, ": \"Sym(");
+        fx_value_text(out, graph, meta);
+        fxtap_buffer_text(out, ")\"");
+    }
+}
+
+static void argument_text(fxtap_buffer *out, const fxtap_graph *graph, fxtap_value value) {
+    fx_value_text(out, graph, value);
+    if (value == 0 || fxtap_value_kind_of(graph, value) != FXTAP_V_NODE)
+        return;
+    fxtap_node_desc desc = {.struct_size = sizeof desc};
+    if (fxtap_graph_node(graph, fxtap_value_node(graph, value), &desc) == FXTAP_OK)
+        type_text(out, graph, desc.meta);
+}
+
+/* "torch.ops.aten.add.Tensor"; Python functions as they are. */
+static void target_text(fxtap_buffer *out, const fxtap_node_desc *desc) {
+    bool is_function = desc->op == FXTAP_OP_CALL_FUNCTION;
+    bool is_python = strncmp(desc->target, "operator.", 9) == 0 || strncmp(desc->target, "math.", 5) == 0 ||
+                     strncmp(desc->target, "torch.", 6) == 0 || strchr(desc->target, '.') == NULL;
+    if (desc->target_python != NULL)
+        append_line_text(out, desc->target_python, strlen(desc->target_python));
+    else {
+        fxtap_buffer_text(out, is_function && !is_python ? "torch.ops." : "");
+        append_line_text(out, desc->target, strlen(desc->target));
+    }
+}
+
+static void code_line(fx_lower *lower) {
+    const fxtap_node_desc *desc = &lower->desc;
+    fxtap_buffer *py = &lower->ge->py;
+    const char *separator = "";
+    fxtap_buffer_text(py, "## FX Code: ");
+    append_line_text(py, desc->name, strlen(desc->name));
+    type_text(py, lower->graph, desc->meta);
+    fxtap_buffer_text(py, " = ");
+    target_text(py, desc);
+    fxtap_buffer_text(py, "(");
+    for (size_t i = 0; i < desc->n_args; i++, separator = ", ") {
+        fxtap_buffer_text(py, separator);
+        argument_text(py, lower->graph, desc->args[i]);
+    }
+    for (size_t i = 0; i < desc->n_kwargs; i++, separator = ", ") {
+        fxtap_buffer_text(py, separator);
+        append_line_text(py, desc->kwarg_names[i], strlen(desc->kwarg_names[i]));
+        fxtap_buffer_text(py, "=");
+        argument_text(py, lower->graph, desc->kwarg_values[i]);
+    }
+    fxtap_buffer_text(py, ")\n");
+}
+
+/* ---- "# File" ---- */
+
+static const char *last_frame(const char *trace) {
+    const char *last = NULL;
+    for (const char *at = trace; (at = strstr(at, "File \"")) != NULL; at++) {
+        const char *line = at;
+        while (line > trace && line[-1] == ' ')
+            line--;
+        if (line == trace || line[-1] == '\n')
+            last = at;
+    }
+    return last;
+}
+
+/* True the first time that a text is seen. */
+static bool is_first_sight(fx_lower *lower, const char *text) {
+    uint64_t hash = 1469598103934665603u;
+    for (const char *c = text; *c != 0; c++)
+        hash = (hash ^ (unsigned char)*c) * 1099511628211u;
+    if ((lower->n_seen + 1) * 2 > lower->seen_capacity) {
+        size_t old = lower->seen_capacity, wanted = old == 0 ? 64 : old * 2;
+        const char **slots = fx_slab_alloc(&lower->ge->slab, wanted, sizeof *slots);
+        const char **before = lower->seen_sources;
+        if (slots == NULL)
+            return false;
+        lower->seen_sources = slots;
+        lower->seen_capacity = wanted;
+        lower->n_seen = 0;
+        for (size_t i = 0; i < old; i++)
+            if (before[i] != NULL)
+                is_first_sight(lower, before[i]);
+    }
+    size_t at = (size_t)hash & (lower->seen_capacity - 1);
+    for (; lower->seen_sources[at] != NULL; at = (at + 1) & (lower->seen_capacity - 1))
+        if (strcmp(lower->seen_sources[at], text) == 0)
+            return false;
+    lower->seen_sources[at] = text;
+    lower->n_seen++;
+    return true;
+}
+
+static void file_line(fx_lower *lower, const char *trace) {
+    const char *frame = last_frame(trace);
+    if (frame == NULL)
+        return;
+    fxtap_buffer text;
+    fxtap_buffer_init(&text);
+    for (const char *at = frame; *at != 0;) {
+        size_t length = strcspn(at, "\n");
+        append_line_text(&text, at, length);
+        at += length + (at[length] != 0);
+    }
+    const char *copy = text.length == 0 ? NULL : fx_slab_text(&lower->ge->slab, text.bytes, text.length);
+    fxtap_buffer_clear(&text);
+    if (copy != NULL && is_first_sight(lower, copy))
+        fxtap_buffer_printf(&lower->ge->py, "\n# %s\n", copy);
+}
+
+void fx_lower_comment(fx_lower *lower) {
+    const char *trace = lower->desc.stack_trace;
+    if (trace == NULL || trace[0] == 0)
+        return;
+    file_line(lower, trace);
+    code_line(lower);
+}
