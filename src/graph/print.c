@@ -15,6 +15,9 @@ static const print_format formats[] = {
     {FXTAP_PRINT_FX, "fx", fx_print_fx},
     {FXTAP_PRINT_JSON, "json", fx_print_json},
     {FXTAP_PRINT_DOT, "dot", fx_print_dot},
+    {FXTAP_PRINT_PY, "py", fx_print_py},
+    {FXTAP_PRINT_TXT, "txt", fx_print_txt},
+    {FXTAP_PRINT_PBTXT, "pbtxt", fx_print_pbtxt},
     {FXTAP_PRINT_HTML, "html", fx_print_html},
 };
 

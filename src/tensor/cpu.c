@@ -1,39 +1,27 @@
 #include "tensor/cpu.h"
 
 #include <stdatomic.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-
-#if defined(__x86_64__)
-#include <cpuid.h>
-#endif
 
 static const char *const names[] = {"scalar", "avx2", "avx512"};
 
 static atomic_int chosen = -1;
 
-#if defined(__x86_64__)
-/* __builtin_cpu_supports() has no name for it in every compiler. */
-static bool has_f16c(void)
-{
-    unsigned eax, ebx, ecx, edx;
-    return __get_cpuid(1, &eax, &ebx, &ecx, &edx) != 0 && (ecx & bit_F16C) != 0;
-}
-#endif
-
 fx_cpu_level fx_cpu_best(void)
 {
 #if defined(__x86_64__)
     __builtin_cpu_init();
-    if (has_f16c() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl")) {
         return FX_CPU_AVX512;
     }
-    return __builtin_cpu_supports("avx2") && has_f16c() ? FX_CPU_AVX2 : FX_CPU_SCALAR;
-#else
-    return FX_CPU_SCALAR;
+    /* Every processor with AVX2 has F16C; the builtin has no name for F16C in older compilers. */
+    if (__builtin_cpu_supports("avx2")) {
+        return FX_CPU_AVX2;
+    }
 #endif
+    return FX_CPU_SCALAR;
 }
 
 static fx_cpu_level wanted_level(void)
