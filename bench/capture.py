@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import logging
 import os
 import resource
 import shutil
@@ -48,7 +49,6 @@ def alternate(contenders: dict[str, Run], rounds: int) -> dict[str, float]:
 
 def compiled(model: torch.nn.Module, inputs: tuple[Any, ...], backend: Any) -> Run:
     """Compile a model with a backend and return one inference call of it."""
-    torch._dynamo.reset()
     function = torch.compile(model, backend=backend)
 
     def run() -> None:
@@ -79,8 +79,8 @@ def disk_bytes(folder: Path) -> int:
 
 
 def newest_step(root: Path) -> Path:
-    """The last step folder of graph_1 under a dump root."""
-    steps = [p for p in root.glob("worldsize*/graph_1/*") if p.name.isdigit()]
+    """The last step folder of the only graph under a dump root."""
+    steps = [p for p in root.glob("worldsize*/graph_*/*") if p.name.isdigit()]
     return max(steps, key=lambda p: int(p.name))
 
 
@@ -141,6 +141,7 @@ def hashing(run: Run) -> Run:
 
 def full_dump(name: str, place: Path, rounds: int) -> dict[str, Any]:
     """Naive, plain, aot_eager, DebugMode and fxtap on one model, in one folder's file system."""
+    torch._dynamo.reset()
     model, inputs = make(name)
     work = Path(tempfile.mkdtemp(prefix=f"fxtap-bench-{name}-", dir=place))
     try:
@@ -155,7 +156,7 @@ def full_dump(name: str, place: Path, rounds: int) -> dict[str, Any]:
             contenders["debug_mode"] = hashing(eager)
         seconds = alternate(contenders, rounds)
         first = alternate_first(model, inputs, work, max(3, rounds // 3))
-        steps = len(list((work / "naive" / "graph_1").iterdir()))
+        steps = len(list((work / "naive" / "graph_1").iterdir()))  # both sides dumped as many
         result = {
             "seconds": seconds,
             "speedup over naive": seconds["naive"] / seconds["fxtap"],
@@ -168,7 +169,7 @@ def full_dump(name: str, place: Path, rounds: int) -> dict[str, Any]:
             "steps": steps,
         }
     finally:
-        fxtap_close()
+        torch._dynamo.reset()
         shutil.rmtree(work, ignore_errors=True)
     return result
 
@@ -205,12 +206,6 @@ def first_call_timer(backend: Any, seconds: list[float]) -> Any:
     return wrapped
 
 
-def fxtap_close() -> None:
-    """Close the dumps that are open, so that their folders can go."""
-    torch._dynamo.reset()
-    fxtap.close()
-
-
 def rejected(rounds: int) -> dict[str, Any]:
     """The run loop with every node rejected by the filter, against the graph's own generated code."""
     model, inputs = make("tiny")
@@ -224,7 +219,7 @@ def rejected(rounds: int) -> dict[str, Any]:
             return lambda: [run() for _ in range(calls)] and None
 
         seconds = alternate({"generated": repeat(plain), "fxtap": repeat(ours)}, rounds)
-        fxtap_close()
+        torch._dynamo.reset()
     return {"seconds": {k: v / calls for k, v in seconds.items()}, "ratio": seconds["fxtap"] / seconds["generated"]}
 
 
@@ -235,7 +230,7 @@ def stats_only(rounds: int) -> dict[str, Any]:
         eager = compiled(model, inputs, "aot_eager")
         ours = compiled(model, inputs, dumping(Path(folder), type="stats"))
         seconds = alternate({"aot_eager": eager, "fxtap": ours}, rounds)
-        fxtap_close()
+        torch._dynamo.reset()
     return {"seconds": seconds, "ratio": seconds["fxtap"] / seconds["aot_eager"]}
 
 
@@ -259,7 +254,7 @@ def print_peak(queue_bytes: int) -> None:
         run = compiled(model, inputs, backend)
         run()
         print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
-        fxtap_close()
+        torch._dynamo.reset()
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -306,6 +301,8 @@ def main() -> None:
     parser.add_argument("--peak", type=int, help=argparse.SUPPRESS)
     options = parser.parse_args()
     warnings.simplefilter("ignore")
+    logging.disable(logging.WARNING)
+    torch._dynamo.config.recompile_limit = 64  # the contenders share the model's code
     if options.peak is not None:
         print_peak(options.peak)
         return
