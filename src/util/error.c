@@ -50,11 +50,9 @@ fxtap_status fx_error_at(fxtap_status status, const char *path, const char *form
 
 fxtap_status fx_error_errno(int error_number, const char *action, const char *path)
 {
-    char text[128];
-    if (strerror_r(error_number, text, sizeof text) != 0) {
-        snprintf(text, sizeof text, "errno %d", error_number);
-    }
-    fx_error(FXTAP_E_IO, "cannot %s %s: %s", action, path, text);
+    char room[128];
+    const char *words = strerror_r(error_number, room, sizeof room); /* GNU's: `room` need not be what it returns */
+    fx_error(FXTAP_E_IO, "cannot %s %s: %s", action, path, words);
     set_path(path);
     last.error_number = error_number;
     return FXTAP_E_IO;

@@ -190,6 +190,7 @@ static void test_rename_new(void **state)
     unlink(paths[0]);
     assert_int_equal(fx_rename_new(paths[0], paths[1]), FXTAP_E_IO);
     assert_int_equal(fxtap_error_errno(), ENOENT);
+    assert_non_null(strstr(fxtap_error_message(), "No such file or directory"));
     unlink(paths[1]);
 }
 
