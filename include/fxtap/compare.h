@@ -66,6 +66,17 @@ typedef struct fxtap_rule {
     double max_ulp;       /* --max-ulp */
 } fxtap_rule;
 
+/* Sets every field to "any" or "not set": what {0} would not do. */
+FXTAP_API void fxtap_rule_init(fxtap_rule *rule);
+
+/*
+ * Rules from a file, a subset of TOML: tables [[rule]] with dtype, target, node (strings), rtol, atol, cosine, max_abs,
+ * rel_l2, max_ulp (numbers). The caller frees *out with fxtap_rules_free().
+ * FXTAP_E_IO; FXTAP_E_INVALID for anything else that stands in it: the message names the line.
+ */
+FXTAP_API fxtap_status fxtap_rules_load(const char *path, fxtap_rule **out, size_t *n_out);
+FXTAP_API void fxtap_rules_free(fxtap_rule *rules, size_t n_rules);
+
 typedef struct fxtap_compare_options {
     size_t struct_size;
     int64_t golden_run, target_run;     /* 0: the latest */
@@ -73,7 +84,7 @@ typedef struct fxtap_compare_options {
     int64_t golden_graph, target_graph; /* -1: all, paired by key */
     int64_t golden_step, target_step;   /* -1: all, paired by number */
     const char *pattern;                /* glob on node, target, module path or tensor name; NULL: all */
-    const char *map_path;               /* file of lines "GOLDEN-NAME TARGET-NAME" (globs); NULL: none */
+    const char *map_path;               /* file of lines "GOLDEN-NAME TARGET-NAME" (with `*`); NULL: none */
     const fxtap_rule *rules;
     size_t n_rules;
     bool read_all;        /* read the files even where hashes settle the pair */
@@ -197,7 +208,11 @@ typedef struct fxtap_group { /* one pair of steps of one pair of graphs */
 FXTAP_API fxtap_status fxtap_compare(fxtap_reader *golden, fxtap_reader *target, const fxtap_compare_options *options,
                                      fxtap_report **out);
 
-/* Replicas: tensors of one dump with the same graph key, node and place on different ranks, rank 0 being golden. */
+/*
+ * Replicas: tensors of one dump with the same graph key, node and place on different ranks. The first rank is golden;
+ * pairs are reported under the other's number. Of the options golden's selection counts for both.
+ * FXTAP_E_NOT_FOUND where there is but one rank; else as fxtap_compare().
+ */
 FXTAP_API fxtap_status fxtap_compare_ranks(fxtap_reader *reader, const fxtap_compare_options *options,
                                            fxtap_report **out);
 

@@ -149,7 +149,6 @@ static fxtap_status compare(fxtap_reader *golden, fxtap_reader *target, const fx
     fx_comparison c = {.options = options};
     fx_arena_init(&c.arena);
     atomic_init(&c.stop, false);
-    atomic_init(&c.found_enough, false);
     status = begin(&c, golden, target);
     if (status == FXTAP_OK) {
         status = run(&c, pair_up, out);
@@ -171,5 +170,14 @@ fxtap_status fxtap_compare(fxtap_reader *golden, fxtap_reader *target, const fxt
 
 fxtap_status fxtap_compare_ranks(fxtap_reader *reader, const fxtap_compare_options *options, fxtap_report **out)
 {
-    return compare(reader, reader, options, fx_pair_ranks, out);
+    fxtap_status status = check_options(options);
+    if (status != FXTAP_OK) {
+        return status;
+    }
+    fxtap_compare_options same = *options; /* both sides list the same tensors */
+    same.target_run = same.golden_run;
+    same.target_rank = same.golden_rank;
+    same.target_graph = same.golden_graph;
+    same.target_step = same.golden_step;
+    return compare(reader, reader, &same, fx_pair_ranks, out);
 }

@@ -139,8 +139,9 @@ static bool steps_match(const fx_comparison *comparison, const fx_set *golden, c
     return a == NULL || b == NULL || both_asked_for || a->step == b->step;
 }
 
-/* Pairs the steps of one pair of graphs; either side may be missing. */
-static fxtap_status pair_steps(fx_comparison *comparison, const graph_entry *golden, const graph_entry *target)
+/* Pairs the steps of one pair of graphs; either side may be missing. `rank` is what the pairs are reported under. */
+static fxtap_status pair_steps(fx_comparison *comparison, const graph_entry *golden, const graph_entry *target,
+                               int32_t rank)
 {
     size_t n_golden = golden == NULL ? 0 : golden->n_sets, n_target = target == NULL ? 0 : target->n_sets;
     bool *taken = fx_arena_calloc(&comparison->arena, n_target + 1, sizeof *taken);
@@ -148,7 +149,8 @@ static fxtap_status pair_steps(fx_comparison *comparison, const graph_entry *gol
         return FXTAP_E_NOMEM;
     }
     fx_group_work work = {.golden_graph = golden == NULL ? NULL : golden->info,
-                          .target_graph = target == NULL ? NULL : target->info};
+                          .target_graph = target == NULL ? NULL : target->info,
+                          .rank = rank};
     if (golden != NULL && target != NULL) {
         work.pairing = golden->pairing;
         work.confidence = golden->confidence;
@@ -205,43 +207,74 @@ fxtap_status fx_pair_groups(fx_comparison *comparison)
     fxtap_status status = FXTAP_OK;
     for (size_t g = 0; g < golden.n_items && status == FXTAP_OK; g++) {
         size_t partner = golden.items[g].partner;
-        status = pair_steps(comparison, &golden.items[g], partner == FX_MISSING ? NULL : &target.items[partner]);
+        status = pair_steps(comparison, &golden.items[g], partner == FX_MISSING ? NULL : &target.items[partner],
+                            golden.items[g].rank);
     }
     for (size_t t = 0; t < target.n_items && status == FXTAP_OK; t++) {
         if (target.items[t].partner == FX_MISSING) {
-            status = pair_steps(comparison, NULL, &target.items[t]);
+            status = pair_steps(comparison, NULL, &target.items[t], target.items[t].rank);
         }
     }
     return status;
 }
 
-/* Replicas: every graph of another rank is held against the first rank's of the same strict key and occurrence. */
-fxtap_status fx_pair_ranks(fx_comparison *comparison)
+static bool are_replicas(const graph_entry *original, const graph_entry *replica)
 {
-    graph_list golden, target;
-    if (list_graphs(&comparison->arena, &comparison->golden, &golden) != FXTAP_OK ||
-        list_graphs(&comparison->arena, &comparison->target, &target) != FXTAP_OK) {
-        return FXTAP_E_NOMEM;
-    }
+    return both_have_keys(original, replica) ? by_strict_key(original, replica) : by_number(original, replica);
+}
+
+/* Pairs the first rank's graphs [0, n_originals) with those of one other rank, [first, end). */
+static fxtap_status pair_rank(fx_comparison *comparison, graph_list *list, size_t n_originals, size_t first, size_t end)
+{
+    int32_t rank = list->items[first].rank;
     fxtap_status status = FXTAP_OK;
-    for (size_t t = 0; t < target.n_items && status == FXTAP_OK; t++) {
-        graph_entry *replica = &target.items[t];
-        if (golden.n_items > 0 && replica->rank == golden.items[0].rank) {
-            continue;
+    for (size_t t = first; t < end; t++) {
+        list->items[t].partner = FX_MISSING;
+    }
+    for (size_t g = 0; g < n_originals && status == FXTAP_OK; g++) {
+        graph_entry *original = &list->items[g], *replica = NULL;
+        for (size_t t = first; t < end && replica == NULL; t++) {
+            bool is_one = list->items[t].partner == FX_MISSING && are_replicas(original, &list->items[t]);
+            replica = is_one ? &list->items[t] : NULL;
         }
-        graph_entry *original = NULL;
-        for (size_t g = 0; g < golden.n_items && original == NULL; g++) {
-            bool is_first_rank = golden.items[g].rank == golden.items[0].rank;
-            bool is_same = both_have_keys(&golden.items[g], replica) ? by_strict_key(&golden.items[g], replica)
-                                                                     : by_number(&golden.items[g], replica);
-            original = is_first_rank && is_same ? &golden.items[g] : NULL;
-        }
-        if (original != NULL) {
+        if (replica != NULL) {
+            replica->partner = g;
             original->pairing = FXTAP_PAIR_EXACT;
             original->confidence = 1.0;
             original->same_structure = both_have_keys(original, replica);
         }
-        status = pair_steps(comparison, original, replica);
+        status = pair_steps(comparison, original, replica, rank);
+    }
+    for (size_t t = first; t < end && status == FXTAP_OK; t++) {
+        if (list->items[t].partner == FX_MISSING) {
+            status = pair_steps(comparison, NULL, &list->items[t], rank);
+        }
+    }
+    return status;
+}
+
+/* Replicas: the graphs of every other rank are held against the first rank's. Both sides list the same tensors. */
+fxtap_status fx_pair_ranks(fx_comparison *comparison)
+{
+    graph_list list;
+    if (list_graphs(&comparison->arena, &comparison->golden, &list) != FXTAP_OK) {
+        return FXTAP_E_NOMEM;
+    }
+    size_t n_originals = 0;
+    while (n_originals < list.n_items && list.items[n_originals].rank == list.items[0].rank) {
+        n_originals++;
+    }
+    if (n_originals == list.n_items) {
+        return fx_error_at(FXTAP_E_NOT_FOUND, comparison->report->golden_path,
+                           "only rank %d is here: nothing to compare it with", (int)list.items[0].rank);
+    }
+    fxtap_status status = FXTAP_OK;
+    for (size_t first = n_originals, end; first < list.n_items && status == FXTAP_OK; first = end) {
+        end = first + 1;
+        while (end < list.n_items && list.items[end].rank == list.items[first].rank) {
+            end++;
+        }
+        status = pair_rank(comparison, &list, n_originals, first, end);
     }
     return status;
 }

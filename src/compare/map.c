@@ -2,8 +2,6 @@
  * map.c - the override file: one pairing a line, "GOLDEN TARGET", names or globs. A `*` on the right stands for what
  * the `*` of the same number on the left matched. Blank lines and lines that begin with # are passed over.
  */
-#include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "compare/report.h"
@@ -11,7 +9,7 @@
 #include "util/memory.h"
 
 #define MAX_STARS 8
-#define MAX_LINE 8192
+#define MAX_NAME 4096
 
 typedef struct map_entry {
     const char *golden;
@@ -23,63 +21,99 @@ struct fx_map {
     size_t n_entries;
 };
 
-static fxtap_status parse_line(fx_arena *arena, const char *path, size_t number, char *line, map_entry *out)
+static bool is_blank(char c)
 {
-    char *rest = NULL;
-    const char *golden = strtok_r(line, " \t\r\n", &rest);
-    const char *target = strtok_r(NULL, " \t\r\n", &rest);
-    out->golden = NULL;
-    if (golden == NULL || golden[0] == '#') {
-        return FXTAP_OK;
-    }
-    if (target == NULL || strtok_r(NULL, " \t\r\n", &rest) != NULL) {
-        return fx_error_at(FXTAP_E_INVALID, path, "line %zu is not \"GOLDEN TARGET\"", number);
-    }
-    out->golden = fx_arena_strdup(arena, golden);
-    out->target = fx_arena_strdup(arena, target);
-    return out->golden == NULL || out->target == NULL ? FXTAP_E_NOMEM : FXTAP_OK;
+    return c == ' ' || c == '\t' || c == '\r';
 }
 
-static fxtap_status read_entries(fx_arena *arena, const char *path, FILE *file, map_entry **entries, size_t *n_entries)
+/* The next word of [*at, end); false where none is left. */
+static bool next_word(const char **at, const char *end, const char **word_out, size_t *length_out)
 {
-    char line[MAX_LINE];
-    size_t capacity = 0;
-    for (size_t number = 1; fgets(line, sizeof line, file) != NULL; number++) {
-        if (strlen(line) == sizeof line - 1) {
-            return fx_error_at(FXTAP_E_INVALID, path, "line %zu is over %d bytes", number, MAX_LINE - 2);
-        }
-        map_entry entry;
-        fxtap_status status = parse_line(arena, path, number, line, &entry);
-        if (status != FXTAP_OK) {
-            return status;
-        }
-        if (entry.golden == NULL) {
-            continue;
-        }
-        if (!fx_grow((void **)entries, &capacity, *n_entries + 1, sizeof **entries)) {
-            return FXTAP_E_NOMEM;
-        }
-        (*entries)[(*n_entries)++] = entry;
+    while (*at < end && is_blank(**at)) {
+        (*at)++;
+    }
+    *word_out = *at;
+    while (*at < end && !is_blank(**at)) {
+        (*at)++;
+    }
+    *length_out = (size_t)(*at - *word_out);
+    return *length_out > 0;
+}
+
+static char *copy_word(fx_arena *arena, const char *word, size_t length)
+{
+    char *copy = fx_arena_alloc(arena, length + 1);
+    if (copy != NULL) {
+        memcpy(copy, word, length);
+        copy[length] = '\0';
+    }
+    return copy;
+}
+
+static size_t count_stars(const char *text)
+{
+    size_t n = 0;
+    for (; *text != '\0'; text++) {
+        n += *text == '*';
+    }
+    return n;
+}
+
+/* An entry, or out->golden NULL for a line without one. */
+static fxtap_status parse_line(fx_arena *arena, const char *path, size_t number, const char *line, const char *end,
+                               map_entry *out)
+{
+    const char *golden, *target, *more;
+    size_t n_golden, n_target, n_more;
+    out->golden = NULL;
+    if (!next_word(&line, end, &golden, &n_golden) || golden[0] == '#') {
+        return FXTAP_OK;
+    }
+    if (!next_word(&line, end, &target, &n_target) || next_word(&line, end, &more, &n_more)) {
+        return fx_error_at(FXTAP_E_INVALID, path, "line %zu is not \"GOLDEN TARGET\"", number);
+    }
+    if (n_golden >= MAX_NAME || n_target >= MAX_NAME || memchr(golden, '\0', n_golden) != NULL ||
+        memchr(target, '\0', n_target) != NULL) {
+        return fx_error_at(FXTAP_E_INVALID, path, "line %zu has a name that nothing can have", number);
+    }
+    out->golden = copy_word(arena, golden, n_golden);
+    out->target = copy_word(arena, target, n_target);
+    if (out->golden == NULL || out->target == NULL) {
+        return FXTAP_E_NOMEM;
+    }
+    if (count_stars(out->golden) > MAX_STARS || count_stars(out->target) > count_stars(out->golden)) {
+        return fx_error_at(FXTAP_E_INVALID, path, "line %zu: at most %d `*` a name, and no more on the right", number,
+                           MAX_STARS);
     }
     return FXTAP_OK;
 }
 
-fxtap_status fx_map_load(fx_arena *arena, const char *path, const fx_map **out)
+fxtap_status fx_map_parse(fx_arena *arena, const char *path, const char *text, size_t length, const fx_map **out)
 {
-    FILE *file = fopen(path, "re");
-    if (file == NULL) {
-        return fx_error_errno(errno, "open", path);
-    }
+    const char *end = text + length;
     map_entry *entries = NULL;
-    size_t n_entries = 0;
-    fxtap_status status = read_entries(arena, path, file, &entries, &n_entries);
-    fclose(file);
+    size_t n_entries = 0, capacity = 0, number = 1;
+    fxtap_status status = FXTAP_OK;
+    for (; text < end && status == FXTAP_OK; number++) {
+        const char *newline = memchr(text, '\n', (size_t)(end - text));
+        const char *line_end = newline == NULL ? end : newline;
+        map_entry entry;
+        status = parse_line(arena, path, number, text, line_end, &entry);
+        text = newline == NULL ? end : newline + 1;
+        if (status != FXTAP_OK || entry.golden == NULL) {
+            continue;
+        }
+        if (!fx_grow((void **)&entries, &capacity, n_entries + 1, sizeof *entries)) {
+            status = FXTAP_E_NOMEM;
+            break;
+        }
+        entries[n_entries++] = entry;
+    }
     if (status == FXTAP_OK) {
         fx_map *map = fx_arena_alloc(arena, sizeof *map);
         map_entry *kept = fx_arena_memdup(arena, entries, n_entries * sizeof *entries);
-        if (map == NULL || kept == NULL) {
-            status = FXTAP_E_NOMEM;
-        } else {
+        status = map == NULL || kept == NULL ? FXTAP_E_NOMEM : FXTAP_OK;
+        if (status == FXTAP_OK) {
             *map = (fx_map){kept, n_entries};
             *out = map;
         }
@@ -88,36 +122,56 @@ fxtap_status fx_map_load(fx_arena *arena, const char *path, const fx_map **out)
     return status;
 }
 
+fxtap_status fx_map_load(fx_arena *arena, const char *path, const fx_map **out)
+{
+    fxtap_buffer text;
+    fxtap_buffer_init(&text);
+    fxtap_status status = fx_text_file_read(path, &text);
+    if (status == FXTAP_OK) {
+        status = fx_map_parse(arena, path, text.bytes, text.length, out);
+    }
+    fxtap_buffer_clear(&text);
+    return status;
+}
+
 typedef struct star {
     const char *text;
     size_t length;
 } star;
 
-/* Matches `text` against literal characters and stars, noting what each star took (shortest first). */
-static bool match_stars(const char *pattern, const char *text, star *stars, size_t n_stars)
+/* Where the `length` bytes of `piece` first stand in `text`; NULL where they do not. */
+static const char *find_piece(const char *text, const char *piece, size_t length)
 {
-    while (*pattern != '\0' && *pattern != '*') {
-        if (*pattern != *text) {
-            return false;
-        }
-        pattern++;
-        text++;
-    }
-    if (*pattern == '\0') {
-        return *text == '\0';
-    }
-    if (n_stars == MAX_STARS) {
+    return length == 0 ? text : memmem(text, strlen(text), piece, length);
+}
+
+/* Matches `text` against literal pieces between stars, noting what each star took: the shortest, from the left. */
+static bool match_stars(const char *pattern, const char *text, star stars[MAX_STARS])
+{
+    size_t length = strcspn(pattern, "*");
+    if (strncmp(pattern, text, length) != 0) {
         return false;
     }
-    for (size_t length = 0;; length++) {
-        stars[n_stars] = (star){text, length};
-        if (match_stars(pattern + 1, text + length, stars, n_stars + 1)) {
-            return true;
+    pattern += length;
+    text += length;
+    for (size_t n = 0; *pattern == '*'; n++) {
+        pattern++;
+        length = strcspn(pattern, "*");
+        const char *found;
+        if (pattern[length] == '\0') { /* the last piece stands at the end */
+            size_t left = strlen(text);
+            found = left >= length && memcmp(text + left - length, pattern, length) == 0 ? text + left - length : NULL;
+        } else {
+            found = find_piece(text, pattern, length);
         }
-        if (text[length] == '\0') {
+        if (found == NULL || n == MAX_STARS) {
             return false;
         }
+        stars[n] = (star){text, (size_t)(found - text)};
+        text = found + length;
+        pattern += length;
     }
+    return *text == '\0';
 }
 
 static bool substitute(const char *pattern, const star *stars, char *buffer, size_t buffer_bytes)
@@ -146,7 +200,7 @@ bool fx_map_apply(const fx_map *map, const char *golden_name, char *buffer, size
     for (size_t i = 0; map != NULL && i < map->n_entries; i++) {
         star stars[MAX_STARS];
         memset(stars, 0, sizeof stars);
-        if (match_stars(map->entries[i].golden, golden_name, stars, 0)) {
+        if (match_stars(map->entries[i].golden, golden_name, stars)) {
             return substitute(map->entries[i].target, stars, buffer, buffer_bytes);
         }
     }

@@ -165,21 +165,53 @@ static fxtap_status pass(fx_node_list *golden, fx_node_list *target, key_functio
     return status;
 }
 
+static const char *key_by_bare_name(fx_arena *arena, const fx_node_list *list, size_t i, bool is_golden)
+{
+    (void)arena;
+    (void)is_golden;
+    return list->items[i].name;
+}
+
+/* The first key that is not below `name`. */
+static size_t first_not_below(const keyed *keys, size_t n, const char *name)
+{
+    size_t low = 0, high = n;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (strcmp(keys[middle].key, name) < 0) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low;
+}
+
 static fxtap_status map_pass(const fx_map *map, fx_node_list *golden, fx_node_list *target)
 {
+    if (map == NULL) {
+        return FXTAP_OK;
+    }
+    fx_arena arena;
+    fx_arena_init(&arena);
+    keyed *names;
+    size_t n_names;
+    fxtap_status status = list_keys(&arena, target, key_by_bare_name, false, &names, &n_names);
     char wanted[4096];
-    for (size_t g = 0; g < golden->n_items && map != NULL; g++) {
+    for (size_t g = 0; g < golden->n_items && status == FXTAP_OK; g++) {
         if (!fx_map_apply(map, golden->items[g].name, wanted, sizeof wanted)) {
             continue;
         }
-        for (size_t t = 0; t < target->n_items; t++) {
-            if (target->items[t].partner == FX_MISSING && strcmp(target->items[t].name, wanted) == 0) {
-                fx_join_nodes(golden, g, target, t, FXTAP_PAIR_MAPPED, 1.0);
-                break;
-            }
+        size_t t = first_not_below(names, n_names, wanted);
+        while (t < n_names && strcmp(names[t].key, wanted) == 0 && target->items[names[t].node].partner != FX_MISSING) {
+            t++;
+        }
+        if (t < n_names && strcmp(names[t].key, wanted) == 0) {
+            fx_join_nodes(golden, g, target, names[t].node, FXTAP_PAIR_MAPPED, 1.0);
         }
     }
-    return FXTAP_OK;
+    fx_arena_clear(&arena);
+    return status;
 }
 
 static bool has_sources(const fx_node_list *list)

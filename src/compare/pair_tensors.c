@@ -78,13 +78,9 @@ static fxtap_status add_pair(fx_comparison *comparison, size_t g, size_t t, fxta
     const fxtap_tensor_info *golden = fx_side_at(&comparison->golden, g);
     const fxtap_tensor_info *target = fx_side_at(&comparison->target, t);
     const fxtap_tensor_info *first = golden != NULL ? golden : target;
-    const fx_side *side = golden != NULL ? &comparison->golden : &comparison->target;
     fxtap_pair *pair = fx_comparison_add_pair(comparison, g, t);
     if (pair == NULL || !describe(arena, pair, first)) {
         return FXTAP_E_NOMEM;
-    }
-    if (first->step != NULL) {
-        pair->rank = fxtap_reader_rank(side->reader, first->step->graph->rank_i)->rank;
     }
     pair->graph = graph_number(first);
     pair->step = step_number(first);
@@ -235,9 +231,11 @@ fxtap_status fx_pair_nodes(fx_comparison *comparison, fx_group_work *group)
         return status;
     }
     size_t n_pairs = comparison->report->n_pairs - first_pair;
-    const fxtap_pair *first = n_pairs > 0 ? &comparison->report->pairs[first_pair] : NULL;
+    for (size_t i = first_pair; i < first_pair + n_pairs; i++) {
+        comparison->report->pairs[i].rank = group->rank;
+    }
     return fx_report_add_group(comparison->report, &(fxtap_group){
-        .rank = first == NULL ? 0 : first->rank,
+        .rank = group->rank,
         .graph = group->golden_graph != NULL ? group->golden_graph->graph
                  : group->target_graph != NULL ? group->target_graph->graph : 0,
         .target_graph = group->target_graph == NULL ? 0 : group->target_graph->graph,

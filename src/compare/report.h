@@ -70,6 +70,7 @@ typedef struct fx_group_work { /* parallel to report->groups */
     const fx_set *target;
     const fxtap_graph_info *golden_graph;
     const fxtap_graph_info *target_graph;
+    int32_t rank; /* under which the pairs are reported */
     fxtap_pairing pairing;
     double confidence;
     bool same_structure; /* equal structural keys: nodes pair by position */
@@ -91,8 +92,7 @@ typedef struct fx_comparison {
     fx_sources *sources;
     size_t sources_capacity;
     const fx_map *map;
-    atomic_bool stop;       /* fail_fast, a failure, or cancelled by the progress callback */
-    atomic_bool found_enough; /* fail_fast found a difference */
+    atomic_bool stop; /* a failure, or cancelled by the progress callback */
 } fx_comparison;
 
 /* ---- report.c ---- */
@@ -120,9 +120,18 @@ fxtap_status fx_pair_ranks(fx_comparison *comparison);
 /* Pairs the nodes and tensors of one group: appends to the report's pairs and groups. */
 fxtap_status fx_pair_nodes(fx_comparison *comparison, fx_group_work *group);
 
+/* ---- text_file.c, rules_file.c ---- */
+
+/* A whole file of at most 4 MiB; on success out->bytes is never NULL. */
+fxtap_status fx_text_file_read(const char *path, fxtap_buffer *out);
+/* What fxtap_rules_load() does with the file's text; `path` is for messages. */
+fxtap_status fx_rules_parse(const char *path, const char *text, size_t length, fxtap_rule **out, size_t *n_out);
+
 /* ---- map.c ---- */
 
 fxtap_status fx_map_load(fx_arena *arena, const char *path, const fx_map **out);
+/* What that does with the file's text; `path` is for messages. */
+fxtap_status fx_map_parse(fx_arena *arena, const char *path, const char *text, size_t length, const fx_map **out);
 /* The target-side name that the map gives to a golden name, in `buffer`; false where it gives none. */
 bool fx_map_apply(const fx_map *map, const char *golden_name, char *buffer, size_t buffer_bytes);
 

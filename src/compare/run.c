@@ -1,9 +1,13 @@
 /*
  * run.c - judging every pair on all threads. Pairs are handed out one by one, the largest first so that none is left
  * over at the end (in order of execution where the first difference ends it).
+ *
+ * Where somebody wants to see progress the calling thread does nothing else: it is told ten times a second, and can stop
+ * the work in the middle of a large pair.
  */
 #include <pthread.h>
 #include <stdlib.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "compare/report.h"
@@ -11,57 +15,65 @@
 #include "util/memory.h"
 
 #define MAX_THREADS 64
+#define PROGRESS_NS 100000000L
 
 typedef struct queue {
     fx_comparison *comparison;
     size_t *order;
     atomic_size_t next;
     atomic_size_t done;
+    atomic_size_t first_bad; /* fail_fast: the first pair known to differ, or SIZE_MAX */
+    pthread_mutex_t lock;
+    pthread_cond_t ended;
+    size_t n_running; /* under `lock` */
 } queue;
 
 typedef struct worker {
     pthread_t thread;
     queue *queue;
     fx_arena arena;
-    bool reports_progress;
     fxtap_status status;
     fx_error_copy error;
 } worker;
 
-static void report_progress(worker *w)
+static void note_bad(queue *q, size_t p)
 {
-    const fxtap_compare_options *options = w->queue->comparison->options;
-    size_t done = atomic_load_explicit(&w->queue->done, memory_order_relaxed);
-    if (!options->progress(options->context, done, w->queue->comparison->report->n_pairs)) {
-        w->status = fx_error(FXTAP_E_CANCELLED, "the comparison was stopped");
-        atomic_store(&w->queue->comparison->stop, true);
+    size_t first = atomic_load(&q->first_bad);
+    while (p < first && !atomic_compare_exchange_weak(&q->first_bad, &first, p)) {
     }
 }
 
-static void *work(void *argument)
+/* With fail_fast pairs are handed out in order: those before the first bad one are all under way, and are finished. */
+static void judge_pairs(worker *w)
 {
-    worker *w = argument;
     fx_comparison *c = w->queue->comparison;
+    bool fail_fast = c->options->fail_fast;
     while (w->status == FXTAP_OK && !atomic_load_explicit(&c->stop, memory_order_relaxed)) {
         size_t i = atomic_fetch_add(&w->queue->next, 1);
-        if (i >= c->report->n_pairs) {
+        if (i >= c->report->n_pairs || (fail_fast && i > atomic_load(&w->queue->first_bad))) {
             break;
         }
         size_t p = w->queue->order[i];
         w->status = fx_judge(c, &c->report->pairs[p], &c->sources[p], &w->arena);
-        atomic_fetch_add(&w->queue->done, 1);
-        if (w->status == FXTAP_OK && c->options->fail_fast && fx_verdict_is_bad(c->report->pairs[p].verdict)) {
-            atomic_store(&c->found_enough, true);
-            atomic_store(&c->stop, true);
-        }
-        if (w->status == FXTAP_OK && w->reports_progress) {
-            report_progress(w);
+        atomic_fetch_add_explicit(&w->queue->done, 1, memory_order_relaxed);
+        if (w->status == FXTAP_OK && fail_fast && fx_verdict_is_bad(c->report->pairs[p].verdict)) {
+            note_bad(w->queue, p);
         }
     }
     if (w->status != FXTAP_OK) {
         fx_error_save(w->status, &w->error);
         atomic_store(&c->stop, true);
     }
+}
+
+static void *work(void *argument)
+{
+    worker *w = argument;
+    judge_pairs(w);
+    pthread_mutex_lock(&w->queue->lock);
+    w->queue->n_running--;
+    pthread_cond_signal(&w->queue->ended);
+    pthread_mutex_unlock(&w->queue->lock);
     return NULL;
 }
 
@@ -106,24 +118,105 @@ static size_t thread_count(const fx_comparison *c)
     return n > c->report->n_pairs ? (c->report->n_pairs > 0 ? c->report->n_pairs : 1) : n;
 }
 
-/* Runs the workers; this thread is the first of them. One that cannot be started leaves its work to the others. */
-static void run_workers(worker *workers, size_t n)
+static void told_to_stop(fx_comparison *c, worker *first)
 {
-    size_t n_started = 1;
-    while (n_started < n && pthread_create(&workers[n_started].thread, NULL, work, &workers[n_started]) == 0) {
+    atomic_store(&c->stop, true);
+    if (first->status == FXTAP_OK) {
+        first->status = fx_error(FXTAP_E_CANCELLED, "the comparison was stopped");
+        fx_error_save(first->status, &first->error);
+    }
+}
+
+/* Waits for the workers and tells how far they are; true when the caller asked to stop. */
+static bool watch(queue *q)
+{
+    const fxtap_compare_options *options = q->comparison->options;
+    bool stopped = false, running = true;
+    while (running) {
+        struct timespec until;
+        clock_gettime(CLOCK_MONOTONIC, &until);
+        until.tv_nsec += PROGRESS_NS;
+        until.tv_sec += until.tv_nsec / 1000000000;
+        until.tv_nsec %= 1000000000;
+        pthread_mutex_lock(&q->lock);
+        int error = 0;
+        while (q->n_running > 0 && error == 0) {
+            error = pthread_cond_timedwait(&q->ended, &q->lock, &until);
+        }
+        running = q->n_running > 0;
+        pthread_mutex_unlock(&q->lock);
+        uint64_t done = atomic_load_explicit(&q->done, memory_order_relaxed);
+        if (!stopped && !options->progress(options->context, done, q->comparison->report->n_pairs)) {
+            stopped = true;
+            atomic_store(&q->comparison->stop, true);
+        }
+    }
+    return stopped;
+}
+
+static size_t start_workers(worker *workers, size_t n)
+{
+    size_t n_started = 0;
+    queue *q = workers[0].queue;
+    while (n_started < n) {
+        pthread_mutex_lock(&q->lock);
+        q->n_running++;
+        pthread_mutex_unlock(&q->lock);
+        if (pthread_create(&workers[n_started].thread, NULL, work, &workers[n_started]) != 0) {
+            pthread_mutex_lock(&q->lock);
+            q->n_running--;
+            pthread_mutex_unlock(&q->lock);
+            break;
+        }
         n_started++;
     }
-    work(&workers[0]);
-    for (size_t i = 1; i < n_started; i++) {
-        pthread_join(workers[i].thread, NULL);
+    return n_started;
+}
+
+/* One that cannot be started leaves its work to the others; with none, this thread does it all. */
+static void run_workers(worker *workers, size_t n)
+{
+    queue *q = workers[0].queue;
+    const fxtap_compare_options *options = q->comparison->options;
+    bool is_watched = options->progress != NULL;
+    size_t first = is_watched ? 0 : 1;
+    size_t n_started = start_workers(workers + first, n - first);
+    bool stopped = false;
+    if (is_watched && n_started > 0) {
+        stopped = watch(q);
+    } else {
+        judge_pairs(&workers[0]);
+    }
+    for (size_t i = 0; i < n_started; i++) {
+        pthread_join(workers[first + i].thread, NULL);
+    }
+    if (stopped) {
+        told_to_stop(q->comparison, &workers[0]);
+    }
+}
+
+/* What other threads judged beyond the first bad pair is dropped: the report is the same every time. */
+static void forget_after(fx_comparison *c, size_t first_bad)
+{
+    c->report->stopped_early = first_bad != SIZE_MAX;
+    for (size_t i = first_bad; first_bad != SIZE_MAX && i + 1 < c->report->n_pairs; i++) {
+        fxtap_pair *pair = &c->report->pairs[i + 1];
+        bool has_both = c->sources[i + 1].golden != FX_MISSING && c->sources[i + 1].target != FX_MISSING;
+        if (has_both && pair->verdict != FXTAP_UNDEFINED) {
+            pair->verdict = FXTAP_NOT_COMPARED;
+            pair->measured = pair->identical_bits = pair->has_stats = false;
+            pair->n_worst = 0;
+            pair->detail = "";
+        }
     }
 }
 
 fxtap_status fx_judge_all(fx_comparison *comparison)
 {
-    queue q = {.comparison = comparison};
+    queue q = {.comparison = comparison, .lock = PTHREAD_MUTEX_INITIALIZER};
     atomic_init(&q.next, 0);
     atomic_init(&q.done, 0);
+    atomic_init(&q.first_bad, SIZE_MAX);
     fxtap_status status = order_pairs(comparison, &q.order);
     if (status != FXTAP_OK) {
         return status;
@@ -136,16 +229,20 @@ fxtap_status fx_judge_all(fx_comparison *comparison)
     }
     for (size_t i = 0; i < n; i++) {
         workers[i].queue = &q;
-        workers[i].reports_progress = i == 0 && comparison->options->progress != NULL;
         fx_arena_init(&workers[i].arena);
     }
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&q.ended, &monotonic);
+    pthread_condattr_destroy(&monotonic);
     run_workers(workers, n);
-    comparison->report->stopped_early = atomic_load(&comparison->found_enough);
+    pthread_cond_destroy(&q.ended);
+    pthread_mutex_destroy(&q.lock);
+    forget_after(comparison, atomic_load(&q.first_bad));
     for (size_t i = 0; i < n; i++) {
         fx_arena_adopt(&comparison->report->arena, &workers[i].arena);
-        bool is_first = status == FXTAP_OK || status == FXTAP_E_CANCELLED;
-        bool stopped = workers[i].status == FXTAP_E_CANCELLED && comparison->report->stopped_early;
-        if (workers[i].status != FXTAP_OK && !stopped && is_first) {
+        if (workers[i].status != FXTAP_OK && (status == FXTAP_OK || status == FXTAP_E_CANCELLED)) {
             status = fx_error_restore(&workers[i].error);
         }
     }
