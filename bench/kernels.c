@@ -1,8 +1,8 @@
 /*
  * kernels.c - GB/s of each kernel on one core, per level, beside the plain read of the same bytes.
  *
- * Build: cmake -DFXTAP_BENCH=ON, target bench_kernels. Run: bench_kernels [MIB [REPEATS [LEVEL [DTYPE]]]]. The bytes are
- * those read (both inputs of a difference); the best of the repeats counts. Sizes in the cache show the kernels, large
+ * Build: cmake -DFXTAP_BENCH=ON, target bench_kernels. Run: bench_kernels [MIB [REPEATS [LEVEL [DTYPE]]]]. The bytes
+ * are those read (both inputs of a difference); the best of the repeats counts. Sizes in the cache show the kernels, large
  * ones the memory.
  */
 #include <stdio.h>

@@ -6,10 +6,10 @@
  *
  *  - A pair is finite when both values are. All sums, maxima and means are over finite pairs.
  *  - Two NaN are equal, and so are two infinities of one sign; every other pair that is not finite is mismatched:
- *    counted in nan_mismatched (exactly one side is NaN) or in inf_mismatched (the rest), and in `mismatched`.
+ *    counted in nan_mismatched (exactly one side is NaN) or inf_mismatched (the rest), and in `mismatched`.
  *  - mismatched: pairs outside the tolerance, e > atol + rtol * |b|, and those just named.
- *  - max_abs_err: the largest e. max_rel_err: the largest e / |b| over b != 0: where golden is zero there is no relative
- *    error, only an absolute one. within_1e3, within_5e3: the share of all elements with e <= 1e-3 |b| (5e-3 |b|);
+ *  - max_abs_err: the largest e. max_rel_err: the largest e / |b| over b != 0: where golden is zero there is only an
+ *    absolute error. within_1e3, within_5e3: the share of all elements with e <= 1e-3 |b| (5e-3 |b|);
  *    equal values (also zeros, NaN, infinities) are within, a non-zero target of a zero golden is not.
  *  - mean_abs_err = sum e / n, rmse = sqrt(sum e^2 / n), euclidean = sqrt(sum e^2), over the n finite pairs.
  *  - cosine = sum ab / sqrt(sum a^2 sum b^2): 1 where both norms are zero, 0 where one is.

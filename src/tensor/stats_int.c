@@ -49,6 +49,11 @@ void fx_stats_take_ints(fx_stats_state *state, const fx_int_scan *scan)
 void fx_stats_add_i64_part(fx_stats_state *state, const void *elements, size_t n)
 {
     const unsigned char *bytes = elements;
+    fx_int_scan scan;
+    if (fx_stats_in_use()->scan_i64(elements, n, &scan)) {
+        fx_stats_take_ints(state, &scan);
+        return;
+    }
     for (size_t i = 0; i < n; i++) {
         int64_t value;
         memcpy(&value, bytes + 8 * i, sizeof value);

@@ -26,7 +26,8 @@
             sum += (SUM)element;                                                                                       \
             squares += (SQUARE)((SQUARE)element * (SQUARE)element);                                                    \
         }                                                                                                              \
-        *out = (fx_int_scan){.min = min, .max = max, .n_zero = n_zero, .sum = (int64_t)sum, .square_low = (uint64_t)squares}; \
+        *out = (fx_int_scan){.min = min, .max = max, .n_zero = n_zero, .sum = (int64_t)sum};                           \
+        out->square_low = (uint64_t)squares;                                                                           \
     }
 
 /* 32 bits: a square has up to 64, so its halves are summed apart. */
@@ -69,3 +70,28 @@ DEFINE_INT_SCAN(scan_i16, int16_t, AS_IT_IS, int32_t, int64_t)
 DEFINE_INT_SCAN(scan_u16, uint16_t, AS_IT_IS, uint32_t, uint64_t)
 DEFINE_INT_SCAN32(scan_i32, int32_t, I32_MAGNITUDE)
 DEFINE_INT_SCAN32(scan_u32, uint32_t, AS_IT_IS)
+
+/* True when every value fits 32 bits (as indices and sizes do); false, and `out` means nothing, where one does not. */
+static bool scan_i64(const void *elements, size_t n, fx_int_scan *out)
+{
+    const unsigned char *bytes = elements;
+    uint64_t wide = 0, low = 0, high = 0;
+    int64_t min = INT64_MAX, max = INT64_MIN, sum = 0;
+    uint64_t n_zero = 0;
+    for (size_t i = 0; i < n; i++) {
+        int64_t value;
+        memcpy(&value, bytes + 8 * i, sizeof value);
+        uint32_t magnitude = (uint32_t)(value < 0 ? 0 - (uint64_t)value : (uint64_t)value);
+        uint64_t square = (uint64_t)magnitude * magnitude;
+        wide |= (uint64_t)(value ^ (value >> 63));
+        min = value < min ? value : min;
+        max = value > max ? value : max;
+        n_zero += value == 0;
+        sum = (int64_t)((uint64_t)sum + (uint64_t)value); /* meant only when all are narrow */
+        low += square & UINT32_MAX;
+        high += square >> 32;
+    }
+    *out = (fx_int_scan){
+        .min = min, .max = max, .n_zero = n_zero, .sum = sum, .square_low = low, .square_high = high};
+    return wide <= INT32_MAX;
+}

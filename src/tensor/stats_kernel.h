@@ -100,6 +100,7 @@ typedef struct fx_stats_kernels {
     void (*scan_u16)(const void *elements, size_t n, fx_int_scan *out);
     void (*scan_i32)(const void *elements, size_t n, fx_int_scan *out);
     void (*scan_u32)(const void *elements, size_t n, fx_int_scan *out);
+    bool (*scan_i64)(const void *elements, size_t n, fx_int_scan *out); /* false: a value needs over 32 bits */
     void (*scan_bool)(const void *elements, size_t n, fx_int_scan *out);
 } fx_stats_kernels;
 

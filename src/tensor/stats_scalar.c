@@ -47,5 +47,6 @@ const fx_stats_kernels fx_stats_scalar = {
     .scan_u16 = scan_u16,
     .scan_i32 = scan_i32,
     .scan_u32 = scan_u32,
+    .scan_i64 = scan_i64,
     .scan_bool = scan_bool,
 };

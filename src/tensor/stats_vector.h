@@ -290,5 +290,5 @@ static void widen_f16(const void *elements, size_t n, float *out)
     {                                                                                                                  \
         .scan_f32 = scan_f32, .spread_f32 = spread_f32, .scan_f64 = scan_f64, .spread_f64 = spread_f64,                \
         .widen_f16 = widen_f16, .scan_i8 = scan_i8, .scan_u8 = scan_u8, .scan_i16 = scan_i16, .scan_u16 = scan_u16,    \
-        .scan_i32 = scan_i32, .scan_u32 = scan_u32, .scan_bool = scan_bool,                                            \
+        .scan_i32 = scan_i32, .scan_u32 = scan_u32, .scan_i64 = scan_i64, .scan_bool = scan_bool,                      \
     }

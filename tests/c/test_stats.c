@@ -441,6 +441,8 @@ static void integers_of_every_length(void **state)
         {FXTAP_UINT16, 0, UINT16_MAX}, {FXTAP_INT16, INT16_MIN, INT16_MAX}, {FXTAP_UINT32, 0, UINT32_MAX},
         {FXTAP_INT32, INT32_MIN, INT32_MAX},
         {FXTAP_INT64, -(INT64_C(1) << 52), INT64_C(1) << 52},
+        {FXTAP_INT64, INT32_MIN, INT32_MAX},
+        {FXTAP_INT64, -3, INT64_C(1) << 31},
     };
     unsigned char data[200 * 8];
     double wide[200];
