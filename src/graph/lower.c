@@ -18,7 +18,7 @@ static const fx_recipe_table *const TABLES[] = {
 
 #define N_TABLES (sizeof TABLES / sizeof TABLES[0])
 
-void fx_raise(fx_lower *lower, const char *format, ...) {
+void fx_lower_raise(fx_lower *lower, const char *format, ...) {
     char text[512];
     va_list arguments;
     if (lower->raised != NULL)
@@ -378,7 +378,7 @@ static fx_val lower_call(fx_lower *lower) {
     if (recipe != NULL)
         result = fx_run_recipe(lower, recipe);
     else
-        fx_raise(lower, "TorchAir has no lowering for it");
+        fx_lower_raise(lower, "TorchAir has no lowering for it");
     if (lower->raised != NULL && lower->status == FXTAP_OK && !lower->ge->slab.failed) {
         const char *why = lower->raised;
         lower->raised = NULL;

@@ -76,7 +76,7 @@ fxtap_status fx_ge_optimise(fx_ge_graph *graph);
 /* ---- inside the lowering ---- */
 
 /* The current node cannot be lowered: says why, once. */
-void fx_raise(fx_lower *lower, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void fx_lower_raise(fx_lower *lower, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* A record value as a recipe sees it: node references resolved, pending views made, lists with symbols packed. */
 fx_val fx_lower_value(fx_lower *lower, fxtap_value value);

@@ -53,7 +53,7 @@ static bool is_live(const fx_reader *r) {
 }
 
 static void bad(fx_reader *r, const char *what) {
-    fx_raise(r->lower, "recipe of %s: %s at \"%.20s\"", r->lower->desc.target, what, r->at);
+    fx_lower_raise(r->lower, "recipe of %s: %s at \"%.20s\"", r->lower->desc.target, what, r->at);
 }
 
 /* ---- names ---- */
@@ -172,7 +172,7 @@ static fx_val call_operator(fx_reader *r, const char *type, size_t length, const
                               list_outputs(args, n_args, attrs, n_attrs));
     if (op == NULL) {
         if (fx_ge_graph_status(r->lower->ge) == FXTAP_OK)
-            fx_raise(r->lower, "%s", fxtap_error_message());
+            fx_lower_raise(r->lower, "%s", fxtap_error_message());
         return NONE;
     }
     return outputs_of(r->lower, op);
@@ -268,7 +268,7 @@ static fx_val item_of(fx_reader *r, const fx_val *list, int64_t index) {
     int64_t n = is_list ? (int64_t)list->u.list.n : 0;
     index = index < 0 ? index + n : index;
     if (index < 0 || index >= n) {
-        fx_raise(r->lower, "index out of range");
+        fx_lower_raise(r->lower, "index out of range");
         return NONE;
     }
     return list->u.list.items[index];
@@ -359,7 +359,7 @@ static fx_val arithmetic(fx_reader *r, char op, const fx_val *a, const fx_val *b
         return fx_val_int(integer_result(op, a->u.i, b->u.i));
     if (a->kind == FX_VAL_REF || b->kind == FX_VAL_REF || a_list || b_list || a->kind == FX_VAL_NONE ||
         b->kind == FX_VAL_NONE) {
-        fx_raise(r->lower, "arithmetic on what is not a number");
+        fx_lower_raise(r->lower, "arithmetic on what is not a number");
         return NONE;
     }
     fx_val value = {.kind = FX_VAL_FLOAT, .u.f = float_result(op, fx_val_number(a), fx_val_number(b))};

@@ -337,7 +337,7 @@ static fx_val raise(fx_reader *r, const fx_val *args, size_t n_args) {
                     : snprintf(text + length, sizeof text - length, "%g", fx_val_number(&args[i]));
         length += n > 0 ? (size_t)n : 0;
     }
-    fx_raise(r->lower, "%s", length > 0 ? text : "not supported");
+    fx_lower_raise(r->lower, "%s", length > 0 ? text : "not supported");
     return NONE;
 }
 

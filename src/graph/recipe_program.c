@@ -102,7 +102,7 @@ static bool read_assignment(fx_reader *r) {
         return true;
     bool is_list = value.kind == FX_VAL_LIST || value.kind == FX_VAL_TUPLE;
     if (n > 1 && (!is_list || value.u.list.n < n)) {
-        fx_raise(r->lower, "not enough values to unpack");
+        fx_lower_raise(r->lower, "not enough values to unpack");
         return true;
     }
     for (size_t i = 0; i < n; i++)
@@ -183,7 +183,7 @@ static bool bind_parameters(fx_reader *r, const char *params, const fx_val *posi
                 if (desc->kwarg_values[j] == given && strncmp(desc->kwarg_names[j], name, length) == 0)
                     value = named[j];
         } else if (!has_default) {
-            fx_raise(r->lower, "argument %.*s is missing", (int)length, name);
+            fx_lower_raise(r->lower, "argument %.*s is missing", (int)length, name);
             return false;
         }
         if (!fx_scope_set(r, name, length, &value))
@@ -192,7 +192,7 @@ static bool bind_parameters(fx_reader *r, const char *params, const fx_val *posi
         if (*r->at == ',')
             r->at++;
         else if (*r->at != 0) {
-            fx_raise(r->lower, "bad parameters: %s", params);
+            fx_lower_raise(r->lower, "bad parameters: %s", params);
             return false;
         }
     }
@@ -209,7 +209,7 @@ fx_val fx_run_recipe(fx_lower *lower, const fx_recipe *recipe) {
     if (positional == NULL || named == NULL || !convert_arguments(lower, positional, named))
         return nothing;
     if (recipe->body == NULL) {
-        fx_raise(lower, "TorchAir has no lowering for it");
+        fx_lower_raise(lower, "TorchAir has no lowering for it");
         return nothing;
     }
     if (!bind_parameters(&reader, recipe->params, positional, named))
