@@ -3,8 +3,9 @@
  *
  * Method. A piece is cut into parts of FX_STATS_PART_BYTES, small enough for the first-level cache. A part is read
  * twice: once for counts, range and sum; once for the sums of (x - m) and (x - m)^2 about its own mean m, so that
- * nothing cancels (the corrected two-pass formula: Chan, Golub, LeVeque, "Algorithms for computing the sample
- * variance", 1983, eq. 1.7). Parts are joined by the pairwise update of the same paper (eq. 2.1) in long double.
+ * nothing cancels: M2 = sum (x - m)^2 - (sum (x - m))^2 / n, the corrected two-pass formula of Chan, Golub and LeVeque,
+ * "Algorithms for Computing the Sample Variance: Analysis and Recommendations", The American Statistician 37 (1983).
+ * Parts are joined by the same authors' pairwise update, M2 = M2a + M2b + (mb - ma)^2 na nb / (na + nb), in long double.
  * rms and l2_norm come from M2 + n * mean^2, whose terms are both positive. Sums run in 16 lanes of float64, element
  * i of a part in lane i % 16, joined in one fixed order: every vector width gives the same bits, and so does every way
  * of cutting the data into pieces of whole parts. Where the squares of a float64 part would leave the range of

@@ -6,7 +6,7 @@
 
 #include "tensor/stats_kernel.h"
 
-/* Joins the moments of `n` finite elements (Chan, Golub, LeVeque 1983, eq. 2.1). */
+/* Joins the moments of `n` finite elements (the pairwise update that stats.h names). */
 void fx_stats_join(fx_stats_state *state, uint64_t n, long double mean, long double mean_imag, long double m2);
 
 void fx_stats_range(fx_stats_state *state, int64_t key_min, int64_t key_max);
