@@ -11,6 +11,7 @@
 
 #include "fxtap/compare.h"
 #include "fxtap/graph.h"
+#include "options.h"
 
 enum option_id {
     OPT_RUN = 256, OPT_RANK, OPT_GRAPH, OPT_STEP, OPT_OP, OPT_MAP, OPT_RULES,
@@ -453,7 +454,7 @@ int cmd_compare(int argc, char **argv)
             return write_stdout(help, sizeof help - 1) ? EXIT_SAME : EXIT_TROUBLE;
         }
         if (id == '?') {
-            return misused("compare", "unknown option '%s'", argv[optind - 1]);
+            return options_unknown("compare", long_options, optopt == 0 ? argv[optind - 1] : "-");
         }
         if (id == ':') {
             return misused("compare", "'%s' needs a value", argv[optind - 1]);

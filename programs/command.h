@@ -10,7 +10,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { EXIT_SAME = 0, EXIT_DIFFERENT = 1, EXIT_TROUBLE = 2 };
+#include "fxtap/output.h"
+
+enum { EXIT_WELL = 0, EXIT_SAME = 0, EXIT_FOUND = 1, EXIT_DIFFERENT = 1, EXIT_TROUBLE = 2 };
 
 typedef struct command {
     const char *name;
@@ -18,15 +20,20 @@ typedef struct command {
     const char *summary;
 } command;
 
+int cmd_check(int argc, char **argv);
 int cmd_compare(int argc, char **argv);
+int cmd_ls(int argc, char **argv);
+int cmd_run(int argc, char **argv);
+int cmd_show(int argc, char **argv);
+int cmd_stat(int argc, char **argv);
 
 /* ---- program.c ---- */
 
-/* "fxtap: ..." to standard error; returns EXIT_TROUBLE, so that `return trouble(...)` reads well. */
+/* "fxtap: ..." to standard error, with no control character in it; returns EXIT_TROUBLE, so that `return trouble(...)` reads well. */
 int trouble(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* The library's message for this thread's last failure. */
 int trouble_of_library(void);
-/* The same with the pointer to --help after it. */
+/* "fxtap NAME: ... (see fxtap NAME --help)". */
 int misused(const char *name, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 bool parse_int64(const char *text, int64_t low, int64_t high, int64_t *out);
@@ -34,6 +41,14 @@ bool parse_int64(const char *text, int64_t low, int64_t high, int64_t *out);
 bool parse_amount(const char *text, double *out);
 /* "A" or "A:B"; a lone A stands for both. */
 bool parse_pair(const char *text, int64_t low, int64_t high, int64_t *first_out, int64_t *second_out);
+
+/* Memory that is there, or the program ends with a line and EXIT_TROUBLE. */
+void *must_realloc(void *memory, size_t n_items, size_t item_bytes);
+
+/* ---- nearest.c ---- */
+
+/* The nearest of some names to what was typed, or NULL where none is near. */
+const char *nearest_name(const char *typed, const char *const *names, size_t n_names);
 
 /* ---- write.c ---- */
 
@@ -44,8 +59,10 @@ bool parse_pair(const char *text, int64_t low, int64_t high, int64_t *first_out,
 bool write_file(const char *path, const void *bytes, size_t n_bytes, bool force);
 /* False, after saying so, where a file of that name is there and nothing forces it. */
 bool may_write(const char *path, bool force);
-/* False after saying why: the disk is full, the reader is gone. */
+/* False after saying why. Where who reads has gone (a closed pipe), the program ends silently. */
 bool write_stdout(const void *bytes, size_t n_bytes);
+/* The same for a buffer, which is emptied. */
+bool flush_buffer(fxtap_buffer *buffer);
 
 /* ---- terminal.c ---- */
 

@@ -1,49 +1,78 @@
-/* main.c - fxtap COMMAND: one table of commands, each in a file of its own. */
-#include <locale.h>
+/* main.c - the fxtap command: one table of commands. */
 #include <stdio.h>
 #include <string.h>
 
 #include "command.h"
-#include "fxtap/status.h"
+#include "text.h"
 
 static const command commands[] = {
+    {"ls", cmd_ls, "list the operators and tensors of a dump"},
+    {"show", cmd_show, "show one operator: source line, arguments, statistics, values"},
+    {"check", cmd_check, "check a dump: damaged and missing files, the first NaN or infinity"},
     {"compare", cmd_compare, "find the first operator that went wrong between two dumps"},
+    {"stat", cmd_stat, "statistics of any .npy files"},
+    {"run", cmd_run, "run a Python script with every torch.compile'd model dumped"},
 };
 
-#define N_COMMANDS (sizeof commands / sizeof commands[0])
+#define N_COMMANDS (sizeof commands / sizeof *commands)
 
-static void print_help(FILE *out)
+static int show_help(void)
 {
-    fputs("Usage: fxtap COMMAND [OPTION]... [PATH]...\n\n"
-          "Every operator's inputs and outputs of a compiled PyTorch model: look at them, compare them.\n\n",
-          out);
+    fxtap_buffer out;
+    fxtap_buffer_init(&out);
+    fxtap_buffer_text(&out, "usage: fxtap COMMAND ...\n\n"
+                            "Every operator's inputs and outputs of a torch.compile'd PyTorch model, and the first\n"
+                            "operator that went wrong.\n\ncommands:\n");
     for (size_t i = 0; i < N_COMMANDS; i++) {
-        fprintf(out, "  %-10s %s\n", commands[i].name, commands[i].summary);
+        fxtap_buffer_printf(&out, "  %-9s %s\n", commands[i].name, commands[i].summary);
     }
-    fputs("\n'fxtap COMMAND --help' tells more of each.\n", out);
+    fxtap_buffer_text(&out, "\noptions:\n  -h, --help     show this help; fxtap COMMAND --help shows a command's\n"
+                            "      --version  show the version\n");
+    return flush_buffer(&out) ? EXIT_WELL : EXIT_TROUBLE;
+}
+
+static int show_version(void)
+{
+    fxtap_buffer out;
+    fxtap_buffer_init(&out);
+    fxtap_buffer_printf(&out, "fxtap %s\n", fxtap_version());
+    return flush_buffer(&out) ? EXIT_WELL : EXIT_TROUBLE;
+}
+
+static int refuse(const char *name)
+{
+    const char *names[N_COMMANDS];
+    for (size_t i = 0; i < N_COMMANDS; i++) {
+        names[i] = commands[i].name;
+    }
+    const char *what = name[0] == '-' ? "option" : "command";
+    const char *nearest = name[0] == '-' ? NULL : nearest_name(name, names, N_COMMANDS);
+    if (nearest != NULL) {
+        trouble("unknown %s \"%s\", did you mean %s? (see fxtap --help)", what, name, nearest);
+    } else {
+        trouble("unknown %s \"%s\" (see fxtap --help)", what, name);
+    }
+    return EXIT_TROUBLE;
 }
 
 int main(int argc, char **argv)
 {
-    setlocale(LC_CTYPE, ""); /* what can be shown; numbers stay as they are everywhere */
+    text_setup();
     if (argc < 2) {
-        print_help(stderr);
+        trouble("a command is wanted (see fxtap --help)");
         return EXIT_TROUBLE;
     }
-    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0) {
-        print_help(stdout);
-        return EXIT_SAME;
+    const char *name = argv[1];
+    if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0) {
+        return show_help();
     }
-    if (strcmp(argv[1], "--version") == 0) {
-        printf("fxtap %s\n", fxtap_version());
-        return EXIT_SAME;
+    if (strcmp(name, "--version") == 0) {
+        return show_version();
     }
     for (size_t i = 0; i < N_COMMANDS; i++) {
-        if (strcmp(argv[1], commands[i].name) == 0) {
+        if (strcmp(name, commands[i].name) == 0) {
             return commands[i].run(argc - 1, argv + 1);
         }
     }
-    trouble("'%s' is no command", argv[1]);
-    fputs("Try 'fxtap --help'.\n", stderr);
-    return EXIT_TROUBLE;
+    return refuse(name);
 }

@@ -9,13 +9,27 @@
 #include <string.h>
 
 #include "fxtap/status.h"
+#include "text.h"
+
+/* What is said may hold names out of files: nothing in it moves the cursor or takes another colour. */
+static void say(const char *format, va_list arguments)
+{
+    char line[4096];
+    fxtap_buffer clean;
+    fxtap_buffer_init(&clean);
+    if (vsnprintf(line, sizeof line, format, arguments) >= 0) {
+        text_append(&clean, line);
+    }
+    fputs(fxtap_buffer_status(&clean) == FXTAP_OK && clean.bytes != NULL ? clean.bytes : "", stderr);
+    fxtap_buffer_clear(&clean);
+}
 
 int trouble(const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
     fputs("fxtap: ", stderr);
-    vfprintf(stderr, format, arguments);
+    say(format, arguments);
     fputc('\n', stderr);
     va_end(arguments);
     return EXIT_TROUBLE;
@@ -31,10 +45,20 @@ int misused(const char *name, const char *format, ...)
     va_list arguments;
     va_start(arguments, format);
     fprintf(stderr, "fxtap %s: ", name);
-    vfprintf(stderr, format, arguments);
-    fprintf(stderr, "\nTry 'fxtap %s --help'.\n", name);
+    say(format, arguments);
+    fprintf(stderr, " (see fxtap %s --help)\n", name);
     va_end(arguments);
     return EXIT_TROUBLE;
+}
+
+void *must_realloc(void *memory, size_t n_items, size_t item_bytes)
+{
+    void *grown = reallocarray(memory, n_items > 0 ? n_items : 1, item_bytes);
+    if (grown == NULL) {
+        trouble("out of memory");
+        exit(EXIT_TROUBLE);
+    }
+    return grown;
 }
 
 bool parse_int64(const char *text, int64_t low, int64_t high, int64_t *out)

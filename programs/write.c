@@ -125,8 +125,22 @@ bool write_file(const char *path, const void *bytes, size_t n_bytes, bool force)
 bool write_stdout(const void *bytes, size_t n_bytes)
 {
     if (fwrite(bytes, 1, n_bytes, stdout) != n_bytes || fflush(stdout) != 0) {
+        if (errno == EPIPE) {
+            exit(EXIT_WELL); /* who reads has seen enough */
+        }
         trouble("cannot write to standard output: %s", strerror(errno));
         return false;
     }
     return true;
+}
+
+bool flush_buffer(fxtap_buffer *buffer)
+{
+    if (fxtap_buffer_status(buffer) != FXTAP_OK) {
+        trouble("out of memory");
+        return false;
+    }
+    bool written = buffer->length == 0 || write_stdout(buffer->bytes, buffer->length);
+    fxtap_buffer_clear(buffer);
+    return written;
 }

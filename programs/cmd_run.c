@@ -1,0 +1,140 @@
+/* cmd_run.c - fxtap run: hands a script to Python, with fxtap as torch.compile's default backend. */
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "options.h"
+#include "command.h"
+
+typedef struct run_options {
+    const char *type;
+    const char *path;
+    text_list filters;
+    bool sync;
+    const char *python;
+} run_options;
+
+/* ---- which Python ---- */
+
+/* python3 beside the program itself: the one that it was installed into. "" where there is none. */
+static void find_neighbour(char path[PATH_MAX])
+{
+    ssize_t n = readlink("/proc/self/exe", path, PATH_MAX - 16);
+    path[n > 0 ? n : 0] = '\0';
+    char *slash = strrchr(path, '/');
+    if (slash == NULL) {
+        path[0] = '\0';
+        return;
+    }
+    strcpy(slash + 1, "python3");
+    if (access(path, X_OK) != 0) {
+        path[0] = '\0';
+    }
+}
+
+static const char *find_python(const run_options *chosen, char buffer[PATH_MAX])
+{
+    const char *named = chosen->python != NULL ? chosen->python : getenv("FXTAP_PYTHON");
+    if (named != NULL && named[0] != '\0') {
+        return named;
+    }
+    find_neighbour(buffer);
+    return buffer[0] != '\0' ? buffer : "python3";
+}
+
+/* ---- the environment ---- */
+
+/* Patterns become one list, between commas as FXTAP_FILTER has it. */
+static char *join_filters(const text_list *filters)
+{
+    size_t length = 1;
+    for (size_t i = 0; i < filters->count; i++) {
+        length += strlen(filters->texts[i]) + 1;
+    }
+    char *joined = must_realloc(NULL, length, 1);
+    joined[0] = '\0';
+    for (size_t i = 0; i < filters->count; i++) {
+        strcat(joined, i > 0 ? "," : "");
+        strcat(joined, filters->texts[i]);
+    }
+    return joined;
+}
+
+static bool set_environment(const run_options *chosen)
+{
+    char *filter = join_filters(&chosen->filters);
+    bool is_set = setenv("FXTAP_RUN", "1", 1) == 0;
+    is_set = is_set && (chosen->type == NULL || setenv("FXTAP_TYPE", chosen->type, 1) == 0);
+    is_set = is_set && (chosen->type != NULL || setenv("FXTAP_TYPE", "npy", 0) == 0);
+    is_set = is_set && (chosen->path == NULL || setenv("FXTAP_PATH", chosen->path, 1) == 0);
+    is_set = is_set && (filter[0] == '\0' || setenv("FXTAP_FILTER", filter, 1) == 0);
+    is_set = is_set && (!chosen->sync || setenv("FXTAP_SYNC", "1", 1) == 0);
+    free(filter);
+    return is_set;
+}
+
+static int execute(const run_options *chosen, char **arguments, int n_arguments)
+{
+    static const char *const begin[] = {"-m", "fxtap", "run-script"};
+    enum { N_BEGIN = 3 };
+    char buffer[PATH_MAX];
+    const char *python = find_python(chosen, buffer);
+    if (!set_environment(chosen)) {
+        trouble("out of memory");
+        return EXIT_TROUBLE;
+    }
+    char **line = must_realloc(NULL, (size_t)n_arguments + N_BEGIN + 2, sizeof *line);
+    line[0] = strdup(python);
+    for (size_t i = 0; i < N_BEGIN; i++) {
+        line[1 + i] = strdup(begin[i]);
+    }
+    for (int i = 0; i < n_arguments; i++) {
+        line[1 + N_BEGIN + i] = arguments[i];
+    }
+    line[1 + N_BEGIN + n_arguments] = NULL;
+    execvp(python, line);
+    trouble("cannot run %s: %s", python, strerror(errno));
+    return EXIT_TROUBLE;
+}
+
+int cmd_run(int argc, char **argv)
+{
+    run_options chosen = {0};
+    const option_spec options[] = {
+        {'t', "type", OPTION_TEXT, &chosen.type, "TYPE", "npy: files (the default); stats: statistics alone"},
+        {'p', "path", OPTION_TEXT, &chosen.path, "DIR", "the dump's root; else $FXTAP_PATH, else the package's own"},
+        {'f', "filter", OPTION_TEXTS, &chosen.filters, "GLOB",
+         "dump operators whose name, target or module path\nmatches; may be given several times"},
+        {0, "sync", OPTION_FLAG, &chosen.sync, NULL, "each file is on disk before its operator runs"},
+        {0, "python", OPTION_TEXT, &chosen.python, "FILE",
+         "the interpreter; else $FXTAP_PYTHON, else python3\nbeside this program, else python3 in $PATH"},
+        {'m', "module", OPTION_REST, NULL, "MODULE", "run a module in the place of a script"},
+    };
+    const command_usage usage = {
+        .command = "run",
+        .operands = "SCRIPT [ARGS...]",
+        .about = "Runs a Python script, or a module after -m, unedited, with fxtap as torch.compile's default\n"
+                 "backend, so that every compiled model is dumped.\n",
+        .options = options,
+        .n_options = sizeof options / sizeof *options,
+        .more = "What follows SCRIPT is the script's own. Exit status: the script's.\n",
+        .stops_at_operand = true,
+    };
+    int first, status;
+    if (!options_parse(&usage, argc, argv, &first, &status)) {
+        return status;
+    }
+    if (first == argc) {
+        return misused(usage.command, "a SCRIPT is wanted");
+    }
+    if (strcmp(argv[first], "--module") == 0) {
+        strcpy(argv[first], "-m"); /* python knows the letter alone */
+    }
+    if (chosen.type != NULL && strcmp(chosen.type, "npy") != 0 && strcmp(chosen.type, "stats") != 0) {
+        return misused(usage.command, "--type wants npy or stats, not \"%s\"", chosen.type);
+    }
+    return execute(&chosen, argv + first, argc - first);
+}

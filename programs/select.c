@@ -1,0 +1,130 @@
+#include "select.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "command.h"
+
+fxtap_reader *open_dump(const char *path)
+{
+    fxtap_reader *reader = NULL;
+    if (fxtap_reader_open(path, &reader) != FXTAP_OK) {
+        trouble_of_library();
+        return NULL;
+    }
+    return reader;
+}
+
+void print_warnings(const fxtap_reader *reader)
+{
+    for (size_t i = 0; i < fxtap_reader_warning_count(reader); i++) {
+        trouble("warning: %s", fxtap_reader_warning(reader, i));
+    }
+}
+
+fxtap_tensor_query query_of(const selection *chosen)
+{
+    return (fxtap_tensor_query){.struct_size = sizeof(fxtap_tensor_query),
+                                .run = chosen->run,
+                                .rank = chosen->rank,
+                                .graph = chosen->graph,
+                                .step = chosen->step,
+                                .pattern = chosen->pattern,
+                                .io = -1};
+}
+
+static bool is_meant(const fxtap_reader *reader, const selection *chosen, const fxtap_graph_info *graph)
+{
+    int64_t rank = fxtap_reader_rank(reader, graph->rank_i)->rank;
+    return (chosen->rank < 0 || rank == chosen->rank) &&
+           (chosen->graph < 0 || (int64_t)graph->graph == chosen->graph);
+}
+
+static void complain_of_selection(const selection *chosen, const char *path)
+{
+    if (chosen->graph >= 0) {
+        trouble("no graph %lld in %s", (long long)chosen->graph, path);
+    } else if (chosen->rank >= 0) {
+        trouble("no rank %lld in %s", (long long)chosen->rank, path);
+    } else if (chosen->run > 0) {
+        trouble("no run %lld in %s", (long long)chosen->run, path);
+    }
+}
+
+bool select_graphs(fxtap_reader *reader, const selection *chosen, const fxtap_graph_info ***out, size_t *n_out)
+{
+    const fxtap_graph_info *const *all;
+    size_t n_all, n = 0;
+    if (fxtap_reader_graphs(reader, chosen->run, &all, &n_all) != FXTAP_OK) {
+        trouble_of_library();
+        return false;
+    }
+    const fxtap_graph_info **meant = must_realloc(NULL, n_all, sizeof *meant);
+    for (size_t i = 0; i < n_all; i++) {
+        if (is_meant(reader, chosen, all[i])) {
+            meant[n++] = all[i];
+        }
+    }
+    bool is_selective = chosen->graph >= 0 || chosen->rank >= 0 || chosen->run > 0;
+    if (n == 0 && is_selective) {
+        complain_of_selection(chosen, fxtap_reader_path(reader));
+        free(meant);
+        return false;
+    }
+    *out = meant;
+    *n_out = n;
+    return true;
+}
+
+const fxtap_step_info *select_step(fxtap_reader *reader, const selection *chosen, const fxtap_graph_info *graph)
+{
+    const fxtap_step_info *const *steps;
+    const fxtap_step_info *found = NULL;
+    size_t n;
+    if (fxtap_reader_steps(reader, graph, &steps, &n) != FXTAP_OK) {
+        return NULL;
+    }
+    for (size_t i = 0; i < n; i++) {
+        bool is_whole = steps[i]->state == FXTAP_STEP_WHOLE;
+        bool is_asked = chosen->step < 0 || steps[i]->step == chosen->step;
+        if (is_asked && (found == NULL || is_whole || found->state != FXTAP_STEP_WHOLE)) {
+            found = steps[i];
+        }
+    }
+    return found;
+}
+
+fxtap_tensor_list *list_step(fxtap_reader *reader, const selection *chosen, const fxtap_step_info *step)
+{
+    fxtap_tensor_query query = query_of(chosen);
+    fxtap_tensor_list *list = NULL;
+    query.rank = fxtap_reader_rank(reader, step->graph->rank_i)->rank;
+    query.graph = step->graph->graph;
+    query.step = step->state == FXTAP_STEP_PARTIAL ? -1 : step->step;
+    query.with_incomplete = step->state != FXTAP_STEP_WHOLE;
+    if (fxtap_reader_tensors(reader, &query, &list) != FXTAP_OK) {
+        trouble_of_library();
+    }
+    return list;
+}
+
+const char *graph_kind_name(fxtap_graph_kind kind)
+{
+    switch (kind) {
+    case FXTAP_GRAPH_INFERENCE: return "inference";
+    case FXTAP_GRAPH_FORWARD: return "forward";
+    case FXTAP_GRAPH_BACKWARD: return "backward";
+    case FXTAP_GRAPH_SUBGRAPH: return "subgraph";
+    }
+    return "";
+}
+
+void append_step(fxtap_buffer *out, const fxtap_step_info *step)
+{
+    if (step->state == FXTAP_STEP_PARTIAL) {
+        fxtap_buffer_text(out, "a partial step");
+    } else {
+        fxtap_buffer_printf(out, "step %lld%s", (long long)step->step,
+                            step->state == FXTAP_STEP_FAILED ? " (failed)" : "");
+    }
+}

@@ -1,0 +1,232 @@
+#include "table.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "command.h"
+
+#define GAP 2
+
+typedef struct cell {
+    size_t offset; /* in text */
+    size_t length;
+    size_t width;
+    text_style style;
+} cell;
+
+struct text_table {
+    const table_column *columns;
+    size_t n_columns;
+    fxtap_buffer text;
+    cell *cells;
+    size_t n_cells;
+    size_t capacity;
+};
+
+text_table *table_create(const table_column *columns, size_t n_columns)
+{
+    text_table *made = must_realloc(NULL, 1, sizeof *made);
+    *made = (text_table){.columns = columns, .n_columns = n_columns};
+    fxtap_buffer_init(&made->text);
+    return made;
+}
+
+void table_free(text_table *table)
+{
+    if (table != NULL) {
+        fxtap_buffer_clear(&table->text);
+        free(table->cells);
+        free(table);
+    }
+}
+
+static void add_cell(text_table *table, size_t offset, text_style style)
+{
+    if (table->n_cells == table->capacity) {
+        table->capacity = table->capacity > 0 ? table->capacity * 2 : 64;
+        table->cells = must_realloc(table->cells, table->capacity, sizeof *table->cells);
+    }
+    cell made = {.offset = offset, .length = table->text.length - offset, .style = style};
+    made.width = made.length > 0 ? text_columns(table->text.bytes + offset, made.length) : 0;
+    table->cells[table->n_cells++] = made;
+}
+
+void table_cell(text_table *table, text_style style, const char *text)
+{
+    size_t offset = table->text.length;
+    text_append(&table->text, text);
+    add_cell(table, offset, style);
+}
+
+void table_take(text_table *table, text_style style, fxtap_buffer *text)
+{
+    size_t offset = table->text.length;
+    fxtap_buffer_append(&table->text, text->bytes, text->length);
+    add_cell(table, offset, style);
+    fxtap_buffer_clear(text);
+}
+
+size_t table_row_count(const text_table *table)
+{
+    return table->n_cells / table->n_columns;
+}
+
+/* ---- widths ---- */
+
+static void natural_widths(const text_table *table, size_t *widths)
+{
+    for (size_t i = 0; i < table->n_columns; i++) {
+        widths[i] = 0;
+    }
+    for (size_t i = 0; i < table->n_cells; i++) {
+        size_t *width = &widths[i % table->n_columns];
+        *width = table->cells[i].width > *width ? table->cells[i].width : *width;
+    }
+    for (size_t i = 0; i < table->n_columns; i++) {
+        size_t title = strlen(table->columns[i].title);
+        widths[i] = widths[i] > 0 && widths[i] < title ? title : widths[i];
+    }
+}
+
+static size_t total_width(const size_t *widths, size_t n)
+{
+    size_t total = 0;
+    for (size_t i = 0; i < n; i++) {
+        total += widths[i] > 0 ? widths[i] + (total > 0 ? GAP : 0) : 0;
+    }
+    return total;
+}
+
+/* The widest column that may still shrink; n where there is none. */
+static size_t widest_elastic(const text_table *table, const size_t *widths)
+{
+    size_t widest = table->n_columns;
+    for (size_t i = 0; i < table->n_columns; i++) {
+        bool is_elastic = table->columns[i].elide != ELIDE_NEVER && widths[i] > table->columns[i].least;
+        if (is_elastic && (widest == table->n_columns || widths[i] > widths[widest])) {
+            widest = i;
+        }
+    }
+    return widest;
+}
+
+static size_t least_important(const text_table *table, const size_t *widths)
+{
+    size_t least = table->n_columns;
+    for (size_t i = 0; i < table->n_columns; i++) {
+        int importance = table->columns[i].importance;
+        if (widths[i] > 0 && importance > 0 &&
+            (least == table->n_columns || importance < table->columns[least].importance)) {
+            least = i;
+        }
+    }
+    return least;
+}
+
+static void shrink(const text_table *table, size_t *widths, size_t limit)
+{
+    while (total_width(widths, table->n_columns) > limit) {
+        size_t widest = widest_elastic(table, widths);
+        if (widest == table->n_columns) {
+            return;
+        }
+        widths[widest]--;
+    }
+}
+
+/* Columns that go are worth more than ones cut to nothing: leave out until what is left fits, elided. */
+static void fit(const text_table *table, size_t *widths, size_t limit)
+{
+    size_t natural[32];
+    memcpy(natural, widths, table->n_columns * sizeof *widths);
+    for (;;) {
+        shrink(table, widths, limit);
+        if (total_width(widths, table->n_columns) <= limit) {
+            return;
+        }
+        size_t least = least_important(table, widths);
+        if (least == table->n_columns) {
+            return;
+        }
+        natural[least] = 0;
+        memcpy(widths, natural, table->n_columns * sizeof *widths);
+    }
+}
+
+/* ---- printing ---- */
+
+static void append_spaces(fxtap_buffer *out, size_t n)
+{
+    fxtap_buffer_printf(out, "%*s", (int)n, "");
+}
+
+static void append_elided(fxtap_buffer *out, column_elide elide, const char *text, size_t length, size_t width)
+{
+    const char *mark = text_is_utf8() ? "\xe2\x80\xa6" : "~";
+    size_t rest = width - 1;
+    size_t tail_width = elide == ELIDE_START ? rest : elide == ELIDE_MIDDLE ? rest / 2 : 0;
+    size_t head = text_head(text, length, rest - tail_width);
+    size_t tail = text_tail(text, length, tail_width);
+    fxtap_buffer_append(out, text, head);
+    fxtap_buffer_text(out, mark);
+    fxtap_buffer_append(out, text + length - tail, tail);
+    size_t used = text_columns(text, head) + 1 + text_columns(text + length - tail, tail);
+    append_spaces(out, width > used ? width - used : 0);
+}
+
+static void append_cell(fxtap_buffer *out, const table_column *column, const char *text, size_t length, size_t width,
+                        bool is_last)
+{
+    size_t own = length > 0 ? text_columns(text, length) : 0;
+    if (own > width) {
+        append_elided(out, column->elide, text, length, width);
+        return;
+    }
+    append_spaces(out, column->is_right ? width - own : 0);
+    fxtap_buffer_append(out, text, length);
+    append_spaces(out, !column->is_right && !is_last ? width - own : 0);
+}
+
+static size_t last_column(const text_table *table, const size_t *widths, const cell *row)
+{
+    size_t last = 0;
+    for (size_t i = 0; i < table->n_columns; i++) {
+        last = widths[i] > 0 && (row == NULL || row[i].length > 0) ? i : last;
+    }
+    return last;
+}
+
+/* Nothing is printed behind the last text of a line. */
+static void print_row(const text_table *table, const size_t *widths, const cell *row, fxtap_buffer *out)
+{
+    size_t last = last_column(table, widths, row);
+    bool is_first = true;
+    for (size_t i = 0; i <= last; i++) {
+        if (widths[i] == 0) {
+            continue;
+        }
+        text_style style = row != NULL ? row[i].style : STYLE_DIM;
+        const char *text = row != NULL ? table->text.bytes + row[i].offset : table->columns[i].title;
+        size_t length = row != NULL ? row[i].length : strlen(text);
+        append_spaces(out, is_first ? 0 : GAP);
+        fxtap_buffer_text(out, text_begin(style));
+        append_cell(out, &table->columns[i], text, length, widths[i], i == last);
+        fxtap_buffer_text(out, text_end(style));
+        is_first = false;
+    }
+    fxtap_buffer_text(out, "\n");
+}
+
+void table_print(const text_table *table, fxtap_buffer *out)
+{
+    size_t widths[32];
+    if (table->n_cells == 0) {
+        return;
+    }
+    natural_widths(table, widths);
+    fit(table, widths, text_width());
+    print_row(table, widths, NULL, out);
+    for (size_t i = 0; i + table->n_columns <= table->n_cells; i += table->n_columns) {
+        print_row(table, widths, &table->cells[i], out);
+    }
+}

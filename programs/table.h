@@ -1,0 +1,34 @@
+/*
+ * table.h - aligned tables that fit a terminal: where they are too wide, columns that may be elided shrink, and then
+ * the least important ones are left out.
+ */
+#ifndef TABLE_H
+#define TABLE_H
+
+#include "text.h"
+
+typedef enum column_elide { ELIDE_NEVER, ELIDE_END, ELIDE_MIDDLE, ELIDE_START } column_elide;
+
+typedef struct table_column {
+    const char *title;
+    bool is_right;      /* aligned */
+    column_elide elide;
+    size_t least;       /* columns that it keeps at least when elided */
+    int importance;     /* 0: never left out; else the smallest goes first */
+} table_column;
+
+typedef struct text_table text_table;
+
+text_table *table_create(const table_column *columns, size_t n_columns); /* columns are borrowed */
+void table_free(text_table *table);
+
+/* Cells are filled left to right, row by row. Text is cleaned. */
+void table_cell(text_table *table, text_style style, const char *text);
+/* What the buffer holds (clean already), which is emptied. */
+void table_take(text_table *table, text_style style, fxtap_buffer *text);
+size_t table_row_count(const text_table *table);
+
+/* A line of titles, then the rows. Columns that are empty in all rows are left out. */
+void table_print(const text_table *table, fxtap_buffer *out);
+
+#endif

@@ -1,0 +1,51 @@
+/*
+ * text.h - text on a terminal: what it can show, how wide things are, and names made harmless.
+ */
+#ifndef TEXT_H
+#define TEXT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "fxtap/dtype.h"
+#include "fxtap/output.h"
+
+/* To be called once, before all else: the locale's character set, colours, the width. */
+void text_setup(void);
+
+#define WIDTH_UNLIMITED ((size_t)1 << 20)
+
+/* Columns of stdout: the terminal's, else $COLUMNS, else WIDTH_UNLIMITED: a pipe loses nothing. */
+size_t text_width(void);
+bool text_is_utf8(void);
+bool text_is_terminal(void);
+
+typedef enum text_style { STYLE_PLAIN, STYLE_BOLD, STYLE_DIM, STYLE_BAD, STYLE_WARN, STYLE_GOOD } text_style;
+
+/* The bytes that begin and end a style on stdout; "" where colours are not wanted. */
+const char *text_begin(text_style style);
+const char *text_end(text_style style);
+
+/* Appends text with everything that is not plainly printable here escaped: \n, \x1b, \u202e. */
+void text_append(fxtap_buffer *out, const char *text);
+void text_append_styled(fxtap_buffer *out, text_style style, const char *text);
+
+/* Columns that cleaned text takes. */
+size_t text_columns(const char *clean, size_t length);
+
+/* Bytes of the longest part of cleaned text, from its start (its end), that takes at most so many columns. */
+size_t text_head(const char *clean, size_t length, size_t columns);
+size_t text_tail(const char *clean, size_t length, size_t columns);
+
+/* "1,234,567"; "1.5 MB" */
+void text_append_count(fxtap_buffer *out, uint64_t count);
+void text_append_bytes(fxtap_buffer *out, uint64_t n_bytes);
+/* At most `digits` significant digits: "0.1235", "-1.2e-05", "nan". */
+void text_append_number(fxtap_buffer *out, double value, int digits);
+/* As torch prints it in graphs: "f32[2, 3]". */
+void text_append_type(fxtap_buffer *out, fxtap_dtype dtype, const int64_t *shape, int32_t ndim);
+/* "file.py:12": the last part of the path alone. "" where there is none. */
+void text_append_source(fxtap_buffer *out, const char *file, int32_t line);
+
+#endif

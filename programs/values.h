@@ -1,0 +1,22 @@
+/*
+ * values.h - single values of a tensor, by position or as a picture: what fxtap show prints.
+ */
+#ifndef VALUES_H
+#define VALUES_H
+
+#include "fxtap/npy.h"
+#include "fxtap/output.h"
+
+/* The corners of an array, as NumPy shows it: lines begun by `indent`. FXTAP_E_NOMEM, ... */
+fxtap_status values_append_corners(fxtap_buffer *out, const char *indent, const fxtap_npy *npy);
+
+/* Where the largest magnitude, the first NaN and the first infinity are. Nothing for text and empty arrays. */
+fxtap_status values_append_places(fxtap_buffer *out, const char *indent, const fxtap_npy *npy);
+
+/* Bars of the finite values' distribution, at most `width` columns wide. Nothing where there are less than two. */
+fxtap_status values_append_histogram(fxtap_buffer *out, const char *indent, const fxtap_npy *npy, size_t width);
+
+/* One value of an array with one element. */
+fxtap_status values_append_scalar(fxtap_buffer *out, const fxtap_npy *npy);
+
+#endif
