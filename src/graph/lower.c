@@ -271,11 +271,10 @@ static bool is_empty_tensor(fx_lower *lower, fxtap_value meta) {
 
 /* The arguments' pending views are made even where the operator is not lowered. */
 static void make_arguments(fx_lower *lower) {
-    const fxtap_node_desc *desc = &lower->desc;
-    for (size_t i = 0; i < desc->n_args; i++)
-        fx_lower_value(lower, desc->args[i]);
-    for (size_t i = 0; i < desc->n_kwargs; i++)
-        fx_lower_value(lower, desc->kwarg_values[i]);
+    fx_val *positional = fx_slab_alloc(&lower->ge->slab, lower->desc.n_args + 1, sizeof *positional);
+    fx_val *named = fx_slab_alloc(&lower->ge->slab, lower->desc.n_kwargs + 1, sizeof *named);
+    if (positional != NULL && named != NULL)
+        fx_lower_arguments(lower, positional, named);
 }
 
 static fx_val empty_const(fx_lower *lower, fxtap_value meta) {

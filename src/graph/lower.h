@@ -86,6 +86,10 @@ fx_val fx_lower_node_value(fx_lower *lower, fxtap_node node); /* the result of a
 fx_ge_op *fx_lower_add_data(fx_lower *lower, const char *name, int dtype, const int64_t *dims, size_t n_dims,
                             const char *meta, size_t meta_length);
 
+bool fx_is_size_list(const fx_lower *lower, fxtap_value value); /* numbers, at least one of them symbolic */
+/* All arguments of the current node; room for n_args and n_kwargs. False where the node cannot be lowered. */
+bool fx_lower_arguments(fx_lower *lower, fx_val *positional, fx_val *named);
+
 /* Runs the recipe on the current node. */
 fx_val fx_run_recipe(fx_lower *lower, const fx_recipe *recipe);
 const fx_recipe *fx_find_recipe(const fx_lower *lower, const char *target);

@@ -108,6 +108,23 @@ static bool is_symbol_list(const fx_val *items, size_t n) {
     return has_symbol;
 }
 
+bool fx_is_size_list(const fx_lower *lower, fxtap_value value) {
+    fxtap_value_kind kind = value == 0 ? FXTAP_V_NONE : fxtap_value_kind_of(lower->graph, value);
+    bool has_symbol = false;
+    size_t n;
+    if (kind != FXTAP_V_LIST && kind != FXTAP_V_TUPLE)
+        return false;
+    const fxtap_value *items = fxtap_value_items(lower->graph, value, &n);
+    for (size_t i = 0; i < n; i++) {
+        fxtap_value_kind item = fxtap_value_kind_of(lower->graph, items[i]);
+        bool is_symbol = item == FXTAP_V_NODE && lower->results[fxtap_value_node(lower->graph, items[i])].is_symbol;
+        if (!is_symbol && item != FXTAP_V_INT)
+            return false;
+        has_symbol |= is_symbol;
+    }
+    return has_symbol;
+}
+
 /* Marks a tensor whose value is a shape: its own shape must not be inferred. */
 static void force_unknown_shape(fx_lower *lower, fx_ge_op *op) {
     fx_ge_add_attr(lower->ge, op, "_force_unknown_shape", FX_ATTR_BOOL, fx_val_bool(true));

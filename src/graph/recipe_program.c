@@ -148,13 +148,20 @@ static bool given_by_name(const fxtap_node_desc *desc, const char *name, size_t 
     return false;
 }
 
-/* The values of the node's arguments, in their own order: making them may emit operators. */
-static bool convert_arguments(fx_lower *lower, fx_val *positional, fx_val *named) {
+/*
+ * The values of the node's arguments: making them may emit operators. Lists of sizes come first, then everything else,
+ * each in the order of the arguments.
+ */
+bool fx_lower_arguments(fx_lower *lower, fx_val *positional, fx_val *named) {
     const fxtap_node_desc *desc = &lower->desc;
-    for (size_t i = 0; i < desc->n_args; i++)
-        positional[i] = fx_lower_value(lower, desc->args[i]);
-    for (size_t i = 0; i < desc->n_kwargs; i++)
-        named[i] = fx_lower_value(lower, desc->kwarg_values[i]);
+    for (int pass = 0; pass < 2; pass++) {
+        for (size_t i = 0; i < desc->n_args; i++)
+            if (fx_is_size_list(lower, desc->args[i]) == (pass == 0))
+                positional[i] = fx_lower_value(lower, desc->args[i]);
+        for (size_t i = 0; i < desc->n_kwargs; i++)
+            if (fx_is_size_list(lower, desc->kwarg_values[i]) == (pass == 0))
+                named[i] = fx_lower_value(lower, desc->kwarg_values[i]);
+    }
     return lower->raised == NULL && lower->status == FXTAP_OK && !lower->ge->slab.failed;
 }
 
@@ -206,7 +213,7 @@ fx_val fx_run_recipe(fx_lower *lower, const fx_recipe *recipe) {
     fx_val *positional = fx_slab_alloc(slab, lower->desc.n_args + 1, sizeof *positional);
     fx_val *named = fx_slab_alloc(slab, lower->desc.n_kwargs + 1, sizeof *named);
     scope.n = 0;
-    if (positional == NULL || named == NULL || !convert_arguments(lower, positional, named))
+    if (positional == NULL || named == NULL || !fx_lower_arguments(lower, positional, named))
         return nothing;
     if (recipe->body == NULL) {
         fx_lower_raise(lower, "TorchAir has no lowering for it");
