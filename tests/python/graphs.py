@@ -17,7 +17,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 
 from fxtap import _core
 
-O = torch.ops.aten
+aten = torch.ops.aten
 _ids = iter(range(1, 1_000_000))
 _lock = threading.Lock()
 

@@ -16,13 +16,13 @@ from typing import Any
 
 import pytest
 import torch
-from graphs import Dumped, O, build, chain, same, trace
 from torch import Tensor
 from torch.fx import Graph, GraphModule, Node, symbolic_trace
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from fxtap import _core
+from graphs import Dumped, aten, build, chain, same, trace
 
 Point = namedtuple("Point", "x y")
 
@@ -43,8 +43,10 @@ def check(gm: GraphModule, *arguments: Any) -> Any:
 
 
 def test_boxed_result_is_not_unpacked() -> None:
-    result = check(build(lambda g, x: g.call_function(O._to_copy.default, (x,), {"dtype": torch.float32}), "x"),
-                   torch.ones(8, 128).half())
+    result = check(
+        build(lambda g, x: g.call_function(aten._to_copy.default, (x,), {"dtype": torch.float32}), "x"),
+        torch.ones(8, 128).half(),
+    )
     assert result.shape == (8, 128)
 
 
@@ -104,8 +106,14 @@ def test_lists_are_fresh_in_each_call() -> None:
 
 
 def test_whole_models() -> None:
-    model = torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3), torch.nn.BatchNorm2d(4), torch.nn.ReLU(),
-                                torch.nn.Flatten(), torch.nn.Linear(4 * 36, 10), torch.nn.LayerNorm(10))
+    model = torch.nn.Sequential(
+        torch.nn.Conv2d(3, 4, 3),
+        torch.nn.BatchNorm2d(4),
+        torch.nn.ReLU(),
+        torch.nn.Flatten(),
+        torch.nn.Linear(4 * 36, 10),
+        torch.nn.LayerNorm(10),
+    )
     x = torch.randn(2, 3, 8, 8)
     gm = trace(lambda x: torch.autograd.grad(model(x).sum(), list(model.parameters())), x)
     check(gm, x)
@@ -113,13 +121,13 @@ def test_whole_models() -> None:
 
 def test_higher_order_operators() -> None:
     def branches(graph: Graph, x: Node) -> Node:
-        predicate = graph.call_function(O.gt.Scalar, (graph.call_function(O.sum.default, (x,)), 0))
+        predicate = graph.call_function(aten.gt.Scalar, (graph.call_function(aten.sum.default, (x,)), 0))
         yes, no = graph.get_attr("yes"), graph.get_attr("no")
         return graph.call_function(torch.ops.higher_order.cond, (predicate, yes, no, (x,)))
 
     root = torch.nn.Module()
-    root.yes = chain(O.sin.default)
-    root.no = chain(O.cos.default)
+    root.yes = chain(aten.sin.default)
+    root.no = chain(aten.cos.default)
     graph = Graph()
     graph.output(branches(graph, graph.placeholder("x")))
     gm = GraphModule(root, graph)
@@ -129,12 +137,14 @@ def test_higher_order_operators() -> None:
 
 def test_inference_mode() -> None:
     with torch.inference_mode():
-        gm = build(lambda g, x: g.call_function(O.mul_.Tensor, (g.call_function(O.add.Tensor, (x, 1)), 2)), "x")
+        gm = build(lambda g, x: g.call_function(aten.mul_.Tensor, (g.call_function(aten.add.Tensor, (x, 1)), 2)), "x")
         assert run(gm, torch.ones(3)).tolist() == [4, 4, 4]
 
 
 def test_random_numbers_are_drawn_as_without() -> None:
-    gm = build(lambda g, x: g.call_function(O.rand_like.default, (g.call_function(O.rand_like.default, (x,)),)), "x")
+    gm = build(
+        lambda g, x: g.call_function(aten.rand_like.default, (g.call_function(aten.rand_like.default, (x,)),)), "x"
+    )
     torch.manual_seed(0)
     expected, state = gm.forward(torch.ones(4)), torch.get_rng_state()
     torch.manual_seed(0)
@@ -167,7 +177,7 @@ def test_modes_see_operators_as_without() -> None:
             seen.append(f"dispatch {func}")
             return func(*args, **(kwargs or {}))
 
-    gm = chain(O.sin.default, O.cos.default)
+    gm = chain(aten.sin.default, aten.cos.default)
     program = _core.Program(gm)
     both = []
     for call in (lambda: gm.forward(torch.ones(2)), lambda: program([torch.ones(2)])):
@@ -184,7 +194,7 @@ def test_modes_see_operators_as_without() -> None:
 
 @pytest.mark.parametrize("given", [0, 2, 3])
 def test_wrong_number_of_arguments(given: int, tmp_path: Path) -> None:
-    dumped = Dumped(chain(O.sin.default), tmp_path)
+    dumped = Dumped(chain(aten.sin.default), tmp_path)
     with pytest.raises(TypeError, match=rf"takes 1 argument, but {given} (was|were) given"):
         dumped(*[torch.ones(1)] * given)
     dumped.dump.close()
@@ -202,7 +212,7 @@ def test_defaults_of_placeholders() -> None:
 
 
 def test_only_the_boxed_convention() -> None:
-    program = _core.Program(chain(O.sin.default))
+    program = _core.Program(chain(aten.sin.default))
     assert program._boxed_call is True
     program._boxed_call = False
     assert program._boxed_call is False
@@ -218,15 +228,15 @@ def test_what_cannot_be_compiled_is_refused() -> None:
         _core.Program(torch.nn.Linear(1, 1))
     with pytest.raises(ValueError, match="any number of arguments"):
         _core.Program(symbolic_trace(lambda *xs: xs[0]))
-    gm = chain(O.sin.default)
+    gm = chain(aten.sin.default)
     gm.graph.erase_node(next(iter(reversed(gm.graph.nodes))))
     with pytest.raises(ValueError, match="output"):
         _core.Program(gm)
 
 
 def test_plan_arguments_are_checked(tmp_path: Path) -> None:
-    gm = chain(O.sin.default)
-    record, other = _core.record(gm), _core.record(chain(O.sin.default, O.cos.default))
+    gm = chain(aten.sin.default)
+    record, other = _core.record(gm), _core.record(chain(aten.sin.default, aten.cos.default))
     dump = _core.Dump(str(tmp_path))
     with pytest.raises(ValueError, match="on_error"):
         _core.Program(gm, on_error="ignore")
@@ -273,10 +283,10 @@ class Counter:
 def chain_with_counter(counter: Counter, n: int, in_list: bool) -> GraphModule:
     def make(graph: Graph, x: Node) -> Node:
         for _ in range(n):
-            x = graph.call_function(counter, (graph.call_function(O.relu.default, (x,)),))
+            x = graph.call_function(counter, (graph.call_function(aten.relu.default, (x,)),))
             if in_list:
-                x = graph.call_function(O.cat.default, ([x, x],))
-                x = graph.call_function(operator.getitem, (graph.call_function(O.split.Tensor, (x, 2)), 0))
+                x = graph.call_function(aten.cat.default, ([x, x],))
+                x = graph.call_function(operator.getitem, (graph.call_function(aten.split.Tensor, (x, 2)), 0))
         return x
 
     return build(make, "x")
@@ -318,7 +328,7 @@ def test_the_callers_list_is_emptied_and_its_tensors_die() -> None:
         return reference() is None
 
     def make(graph: Graph, x: Node, y: Node) -> Any:
-        return (graph.call_function(O.sin.default, (x,)), graph.call_function(is_dead, (y,)))
+        return (graph.call_function(aten.sin.default, (x,)), graph.call_function(is_dead, (y,)))
 
     assert _core.Program(build(make, "x", "y"))(arguments)[1] is True
     assert arguments == []
@@ -326,21 +336,21 @@ def test_the_callers_list_is_emptied_and_its_tensors_die() -> None:
 
 def test_nothing_leaks(tmp_path: Path) -> None:
     x = torch.ones(16)
-    gm = chain(O.sin.default, O.cos.default)
+    gm = chain(aten.sin.default, aten.cos.default)
     dumped = Dumped(gm, tmp_path)
     for call in (lambda: _core.Program(gm)([x]), lambda: dumped(x), lambda: _core.record(gm).serialise()):
         call()
         gc.collect()
-        before = sys.getrefcount(x), sys.getrefcount(O.sin.default), sys.getrefcount(gm)
+        before = sys.getrefcount(x), sys.getrefcount(aten.sin.default), sys.getrefcount(gm)
         for _ in range(20):
             call()
         gc.collect()
-        assert (sys.getrefcount(x), sys.getrefcount(O.sin.default), sys.getrefcount(gm)) == before
+        assert (sys.getrefcount(x), sys.getrefcount(aten.sin.default), sys.getrefcount(gm)) == before
     dumped.dump.close()
 
 
 def test_programs_are_collected(tmp_path: Path) -> None:
-    gm = chain(O.sin.default)
+    gm = chain(aten.sin.default)
     program = _core.Program(gm)
     gm.program = program  # type: ignore[assignment]
     program.itself = program  # type: ignore[attr-defined]
@@ -370,8 +380,10 @@ def test_exceptions_keep_their_traceback_and_say_where() -> None:
 
 
 def test_an_operator_that_raises_fails_the_call_alone(tmp_path: Path) -> None:
-    dumped = Dumped(build(lambda g, x, y: g.call_function(O.mm.default, (g.call_function(O.sin.default, (x,)), y)),
-                          "x", "y"), tmp_path)
+    dumped = Dumped(
+        build(lambda g, x, y: g.call_function(aten.mm.default, (g.call_function(aten.sin.default, (x,)), y)), "x", "y"),
+        tmp_path,
+    )
     dumped(torch.ones(2, 2), torch.ones(2, 2))
     with pytest.raises(RuntimeError, match="mat1 and mat2") as caught:
         dumped(torch.ones(2, 2), torch.ones(3, 3))
@@ -394,7 +406,7 @@ def test_ctrl_c_between_nodes(with_dump: bool, tmp_path: Path) -> None:
         ran.append(1)
         return x
 
-    gm = chain(O.sin.default, operator.neg, after)
+    gm = chain(aten.sin.default, operator.neg, after)
     for node in gm.graph.nodes:
         if node.target is operator.neg:
             node.target = interrupt
@@ -425,7 +437,7 @@ def test_reentrant() -> None:
 
 @pytest.mark.parametrize("with_dump", [False, True])
 def test_many_threads_in_one_program(with_dump: bool, tmp_path: Path) -> None:
-    gm = chain(*[O.sin.default, O.cos.default, O.neg.default] * 5)
+    gm = chain(*[aten.sin.default, aten.cos.default, aten.neg.default] * 5)
     dumped = Dumped(gm, tmp_path) if with_dump else None
     program = dumped.program if dumped else _core.Program(gm)
     wrong: list[Any] = []
@@ -448,6 +460,8 @@ def test_many_threads_in_one_program(with_dump: bool, tmp_path: Path) -> None:
         assert dumped.steps() == sorted(map(str, range(30)))
         for step in range(30):
             arrays = dumped.arrays(step)
-            assert math.isclose(float(arrays["sin_default-aten.sin.default.OUTPUT.0"][0]),
-                                float(torch.tensor(arrays["sin_default-aten.sin.default.INPUT.0"][0]).sin()),
-                                abs_tol=1e-6)
+            assert math.isclose(
+                float(arrays["sin_default-aten.sin.default.OUTPUT.0"][0]),
+                float(torch.tensor(arrays["sin_default-aten.sin.default.INPUT.0"][0]).sin()),
+                abs_tol=1e-6,
+            )
