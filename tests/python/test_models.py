@@ -84,7 +84,7 @@ def minilm(attention: str) -> tuple[torch.nn.Module, Run]:
 
 def gpt2() -> tuple[torch.nn.Module, Run]:
     transformers = pytest.importorskip("transformers")
-    config = transformers.GPT2Config(n_layer=2, n_embd=64, n_head=4, vocab_size=200, n_positions=32)
+    config = transformers.GPT2Config(n_layer=1, n_embd=64, n_head=4, vocab_size=200, n_positions=32)
     model = transformers.GPT2LMHeadModel(config)  # dropout is on
     tokens = torch.randint(0, 200, (2, 12))
 
@@ -135,7 +135,7 @@ def training_step() -> tuple[torch.nn.Module, Run]:
     return model, run
 
 
-@pytest.mark.parametrize("attention", ["eager", "sdpa"])
+@pytest.mark.parametrize("attention", [pytest.param("eager", marks=pytest.mark.long), "sdpa"])
 def test_minilm(attention: str, tmp_path: Path) -> None:
     compare(lambda: minilm(attention), tmp_path)
 
