@@ -22,6 +22,7 @@ typedef struct command {
 
 int cmd_check(int argc, char **argv);
 int cmd_compare(int argc, char **argv);
+int cmd_graph(int argc, char **argv);
 int cmd_ls(int argc, char **argv);
 int cmd_run(int argc, char **argv);
 int cmd_show(int argc, char **argv);
