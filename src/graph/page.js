@@ -512,8 +512,10 @@
     if (indices.length > 500) add(panel, 'p', `and ${indices.length - 500} more`);
   }
 
+  /* What it gave first, then what it took. */
   function addStats(panel, stats) {
-    stats.forEach((s) => {
+    const rank = (s) => (s.place.startsWith('INPUT') ? 1 : 0);
+    [...stats].sort((a, b) => rank(a) - rank(b)).forEach((s) => {
       add(panel, 'h3', `${s.place}  ${s.dtype} [${s.shape}]`);
       const table = add(panel, 'table');
       const row = (name, value, bad) => {
