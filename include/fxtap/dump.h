@@ -5,6 +5,9 @@
  *   fxtap_capture   one graph of it, with the names of everything it will write already formatted
  *   fxtap_call      one call of that graph: becomes a step when it ends well
  *
+ * A dump root that is a link is followed, ".." in it is resolved once, at open. A rank, graph or step folder (or index)
+ * that is a link to elsewhere is refused: FXTAP_E_IO with ELOOP or ENOTDIR.
+ *
  * Directories are made when the first tensor is submitted, not before. Files are written by worker threads into a
  * partial folder that is renamed to the step's at the end of the call. See docs/format.md for the tree.
  *
@@ -59,7 +62,9 @@ FXTAP_API void fxtap_dump_close(fxtap_dump *dump);
 
 /*
  * After fork() in the child: forgets the parent's database handle and workers without touching the parent's files
- * or locks; the next call starts a run row of its own. Must be the first call on `dump` in the child.
+ * or locks; the next call starts a run row of its own. Optional: fxtap_call_begin() and fxtap_dump_close() notice a
+ * fork by themselves. A call begun before the fork belongs to the parent: in the child it only releases what it holds,
+ * and its end gives FXTAP_E_CANCELLED.
  */
 FXTAP_API void fxtap_dump_after_fork(fxtap_dump *dump);
 
