@@ -310,13 +310,14 @@ int cmd_check(int argc, char **argv)
     const command_usage usage = {
         .command = "check",
         .operands = "DUMP",
-        .about = "Checks every file of a dump, of all its runs: there, whole, of the type and contents that the index\n"
-                 "says; names failed and unfinished steps and files that nothing knows. Then values that are NaN or\n"
-                 "infinite: first the operators that made one out of finite inputs, in order of execution.\n",
+        .about = "Checks every file of a dump, of all its runs: there, whole, of the type and\n"
+                 "contents that the index says; names failed and unfinished steps and files that\n"
+                 "nothing knows. Then values that are NaN or infinite: first the operators that\n"
+                 "made one out of finite inputs, in order of execution.\n",
         .options = options,
         .n_options = sizeof options / sizeof *options,
-        .more = "Exit status: 0 all whole; 1 problems; 2 trouble. Values that are not finite are no problem of the\n"
-                "dump unless --strict is given.\n",
+        .more = "Exit status: 0 all whole; 1 problems; 2 trouble. Values that are not finite are\n"
+                "no problem of the dump unless --strict is given.\n",
     };
     int first, status;
     if (!options_parse(&usage, argc, argv, &first, &status)) {

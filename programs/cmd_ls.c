@@ -94,7 +94,7 @@ static void print_overview(fxtap_buffer *out, fxtap_reader *reader, const ls_opt
 
 static const table_column operator_columns[] = {
     {"#", true, ELIDE_NEVER, 0, 0},          {"node", false, ELIDE_MIDDLE, 10, 0},
-    {"target", false, ELIDE_MIDDLE, 12, 0},  {"output", false, ELIDE_MIDDLE, 12, 0},
+    {"target", false, ELIDE_MIDDLE, 12, 0},  {"output", false, ELIDE_END, 12, 0},
     {"mean", true, ELIDE_NEVER, 0, 3},       {"std", true, ELIDE_NEVER, 0, 2},
     {"absmax", true, ELIDE_NEVER, 0, 5},     {"", false, ELIDE_NEVER, 0, 0},
     {"source", false, ELIDE_START, 10, 4},
@@ -228,7 +228,7 @@ static bool print_operators(fxtap_buffer *out, fxtap_reader *reader, const ls_op
 static const table_column tensor_columns[] = {
     {"#", true, ELIDE_NEVER, 0, 0},        {"node", false, ELIDE_MIDDLE, 10, 0},
     {"tensor", false, ELIDE_END, 8, 0},    {"argument", false, ELIDE_END, 6, 4},
-    {"type", false, ELIDE_MIDDLE, 12, 0},  {"mean", true, ELIDE_NEVER, 0, 3},
+    {"type", false, ELIDE_END, 12, 0},     {"mean", true, ELIDE_NEVER, 0, 3},
     {"std", true, ELIDE_NEVER, 0, 2},      {"absmax", true, ELIDE_NEVER, 0, 5},
     {"", false, ELIDE_NEVER, 0, 0},
 };
@@ -410,11 +410,13 @@ int cmd_ls(int argc, char **argv)
     const command_usage usage = {
         .command = "ls",
         .operands = "DUMP",
-        .about = "Lists what a dump holds. DUMP is a dump's root, a rank, graph or step folder, or any folder of .npy\n"
-                 "files. One graph: the operators of its latest step, in order of execution. More: the graphs.\n",
+        .about = "Lists what a dump holds. DUMP is a dump's root, a rank, graph or step folder, or\n"
+                 "any folder of .npy files. One graph: the operators of its latest step, in order\n"
+                 "of execution. More: the graphs.\n",
         .options = options,
         .n_options = sizeof options / sizeof *options,
-        .more = "A table fits the terminal; into a pipe or file it is as wide as it needs to be ($COLUMNS is heeded).\n",
+        .more = "A table fits the terminal; into a pipe or file it is as wide as it needs to be\n"
+                "($COLUMNS is heeded).\n",
     };
     int first, status;
     if (!options_parse(&usage, argc, argv, &first, &status)) {

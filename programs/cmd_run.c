@@ -105,7 +105,7 @@ int cmd_run(int argc, char **argv)
     run_options chosen = {0};
     const option_spec options[] = {
         {'t', "type", OPTION_TEXT, &chosen.type, "TYPE", "npy: files (the default); stats: statistics alone"},
-        {'p', "path", OPTION_TEXT, &chosen.path, "DIR", "the dump's root; else $FXTAP_PATH, else the package's own"},
+        {'p', "path", OPTION_TEXT, &chosen.path, "DIR", "the dump's root; else $FXTAP_PATH, else the\npackage's own"},
         {'f', "filter", OPTION_TEXTS, &chosen.filters, "GLOB",
          "dump operators whose name, target or module path\nmatches; may be given several times"},
         {0, "sync", OPTION_FLAG, &chosen.sync, NULL, "each file is on disk before its operator runs"},
@@ -116,8 +116,8 @@ int cmd_run(int argc, char **argv)
     const command_usage usage = {
         .command = "run",
         .operands = "SCRIPT [ARGS...]",
-        .about = "Runs a Python script, or a module after -m, unedited, with fxtap as torch.compile's default\n"
-                 "backend, so that every compiled model is dumped.\n",
+        .about = "Runs a Python script, or a module after -m, unedited, with fxtap as\n"
+                 "torch.compile's default backend, so that every compiled model is dumped.\n",
         .options = options,
         .n_options = sizeof options / sizeof *options,
         .more = "What follows SCRIPT is the script's own. Exit status: the script's.\n",

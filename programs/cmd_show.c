@@ -460,8 +460,8 @@ int cmd_show(int argc, char **argv)
     const command_usage usage = {
         .command = "show",
         .operands = "DUMP NODE",
-        .about = "Shows one operator in full: where it comes from, what went in and what came out. NODE is its name\n"
-                 "(as fxtap ls shows it), or the name or path of one of its files.\n",
+        .about = "Shows one operator in full: where it comes from, what went in and what came out.\n"
+                 "NODE is its name, as fxtap ls shows it, or the name or path of one of its files.\n",
         .options = options,
         .n_options = sizeof options / sizeof *options,
         .more = "Without --step, the latest whole step is shown.\n",

@@ -147,7 +147,8 @@ int cmd_stat(int argc, char **argv)
     const command_usage usage = {
         .command = "stat",
         .operands = "FILE...",
-        .about = "What .npy files hold: dtype, shape, order and statistics. Nothing in them is trusted or unpickled.\n",
+        .about = "What .npy files hold: dtype, shape, order and statistics. Nothing in them is\n"
+                 "trusted or unpickled.\n",
         .options = options,
         .n_options = sizeof options / sizeof *options,
         .more = "Exit status: 0; 2 where a file could not be read (the others are shown).\n",

@@ -11,11 +11,26 @@ static const char *const io_names[] = {"INPUT", "OUTPUT", "INOUT"};
 static const char *const kind_names[] = {"", "indexed", "named", "plain", "file"};
 static const char *const state_names[] = {"", "whole", "failed", "partial"};
 
+/* Opened at a failed or unfinished step: then that is meant. */
+static bool has_whole_step(fxtap_reader *reader, const selection *chosen)
+{
+    const fxtap_graph_info **graphs;
+    size_t n_graphs;
+    bool found = false;
+    if (select_graphs(reader, chosen, &graphs, &n_graphs)) {
+        for (size_t i = 0; i < n_graphs; i++) {
+            found |= graphs[i]->n_steps > 0;
+        }
+        free(graphs);
+    }
+    return found;
+}
+
 static fxtap_tensor_list *list_all(fxtap_reader *reader, const ls_options *options)
 {
     fxtap_tensor_query query = query_of(&options->chosen);
     fxtap_tensor_list *list = NULL;
-    query.with_incomplete = options->all;
+    query.with_incomplete = options->all || !has_whole_step(reader, &options->chosen);
     if (fxtap_reader_tensors(reader, &query, &list) != FXTAP_OK) {
         trouble_of_library();
     }

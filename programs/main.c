@@ -22,8 +22,8 @@ static int show_help(void)
     fxtap_buffer out;
     fxtap_buffer_init(&out);
     fxtap_buffer_text(&out, "usage: fxtap COMMAND ...\n\n"
-                            "Every operator's inputs and outputs of a torch.compile'd PyTorch model, and the first\n"
-                            "operator that went wrong.\n\ncommands:\n");
+                            "Every operator's inputs and outputs of a torch.compile'd PyTorch model, and\n"
+                            "the first operator that went wrong.\n\ncommands:\n");
     for (size_t i = 0; i < N_COMMANDS; i++) {
         fxtap_buffer_printf(&out, "  %-9s %s\n", commands[i].name, commands[i].summary);
     }

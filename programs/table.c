@@ -191,7 +191,8 @@ static size_t last_column(const text_table *table, const size_t *widths, const c
 {
     size_t last = 0;
     for (size_t i = 0; i < table->n_columns; i++) {
-        last = widths[i] > 0 && (row == NULL || row[i].length > 0) ? i : last;
+        size_t length = row != NULL ? row[i].length : strlen(table->columns[i].title);
+        last = widths[i] > 0 && length > 0 ? i : last;
     }
     return last;
 }

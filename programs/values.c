@@ -14,6 +14,7 @@
 #define MAX_WHOLE 7     /* an axis of so many is shown whole */
 #define CHUNK ((size_t)4096)
 #define N_BINS 12
+#define FEWEST 16       /* values that a histogram is made of; fewer are seen at a glance */
 #define DIGITS 5
 
 /* A value of a saved dtype. */
@@ -354,7 +355,7 @@ fxtap_status values_append_histogram(fxtap_buffer *out, const char *indent, cons
         return FXTAP_OK;
     }
     fxtap_status status = scan(view, &found);
-    if (status != FXTAP_OK || found.n_finite < 2 || !(found.low < found.high) ||
+    if (status != FXTAP_OK || found.n_finite < FEWEST || !(found.low < found.high) ||
         isinf(found.high - found.low)) {
         return status;
     }

@@ -13,7 +13,7 @@ fxtap_status values_append_corners(fxtap_buffer *out, const char *indent, const 
 /* Where the largest magnitude, the first NaN and the first infinity are. Nothing for text and empty arrays. */
 fxtap_status values_append_places(fxtap_buffer *out, const char *indent, const fxtap_npy *npy);
 
-/* Bars of the finite values' distribution, at most `width` columns wide. Nothing where there are less than two. */
+/* Bars of the finite values' distribution, at most `width` columns wide. Nothing where they are few. */
 fxtap_status values_append_histogram(fxtap_buffer *out, const char *indent, const fxtap_npy *npy, size_t width);
 
 /* One value of an array with one element. */

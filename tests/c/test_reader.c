@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "fxtap/reader.h"
+#include "support_reader.h"
 #include "support_tree.h"
 #include "util/memory.h"
 
@@ -27,35 +28,6 @@ static int remove_root(void **state)
     return 0;
 }
 
-static fxtap_reader *open_reader(const char *path)
-{
-    fxtap_reader *reader = NULL;
-    assert_int_equal(fxtap_reader_open(path, &reader), FXTAP_OK);
-    return reader;
-}
-
-static fxtap_tensor_query query_all(void)
-{
-    return (fxtap_tensor_query){.struct_size = sizeof(fxtap_tensor_query), .rank = -1, .graph = -1, .step = -1,
-                                .io = -1};
-}
-
-static fxtap_tensor_list *list_of(fxtap_reader *reader, const fxtap_tensor_query *query)
-{
-    fxtap_tensor_query all = query_all();
-    fxtap_tensor_list *list = NULL;
-    assert_int_equal(fxtap_reader_tensors(reader, query != NULL ? query : &all, &list), FXTAP_OK);
-    return list;
-}
-
-static size_t count_of(fxtap_reader *reader, const fxtap_tensor_query *query)
-{
-    fxtap_tensor_list *list = list_of(reader, query);
-    size_t count = fxtap_tensor_list_count(list);
-    fxtap_tensor_list_free(list);
-    return count;
-}
-
 /* ---- TorchAir's dumps ---- */
 
 static void unpack(const char *model)
@@ -69,7 +41,7 @@ static void test_reads_a_torchair_dump(void **state)
 {
     (void)state;
     unpack("toy");
-    fxtap_reader *reader = open_reader(root);
+    fxtap_reader *reader = sr_open(root);
     assert_int_equal(fxtap_reader_kind(reader), FXTAP_READ_NAMED);
     assert_string_equal(fxtap_reader_path(reader), root);
     assert_int_equal(fxtap_reader_warning_count(reader), 0);
@@ -111,8 +83,8 @@ static void test_tensors_come_in_order(void **state)
 {
     (void)state;
     unpack("toy");
-    fxtap_reader *reader = open_reader(root);
-    fxtap_tensor_list *list = list_of(reader, NULL);
+    fxtap_reader *reader = sr_open(root);
+    fxtap_tensor_list *list = sr_list(reader, NULL);
     assert_int_equal(fxtap_tensor_list_count(list), 24);
     static const char *const names[] = {
         "add-aten.add.Tensor.INPUT.0",   "add-aten.add.Tensor.INPUT.1",   "add-aten.add.Tensor.OUTPUT.0",
@@ -150,8 +122,8 @@ static void test_pickled_files_are_reported(void **state)
     memcpy(bytes + 64, pickle, sizeof pickle);
     tree_write(tree_path(root, "worldsize1_global_rank0/graph_1/0/"
                                "none-aten.op.default.INPUT.1.20261129141540900000.npy"), bytes, 64 + sizeof pickle);
-    fxtap_reader *reader = open_reader(root);
-    fxtap_tensor_list *list = list_of(reader, NULL);
+    fxtap_reader *reader = sr_open(root);
+    fxtap_tensor_list *list = sr_list(reader, NULL);
     assert_int_equal(fxtap_tensor_list_count(list), 25);
     for (size_t i = 0; i < 25; i++) {
         const fxtap_tensor_info *tensor = fxtap_tensor_list_at(list, i);
@@ -169,10 +141,10 @@ static void test_list_positions_and_text(void **state)
 {
     (void)state;
     unpack("misc");
-    fxtap_reader *reader = open_reader(root);
-    fxtap_tensor_query query = query_all();
+    fxtap_reader *reader = sr_open(root);
+    fxtap_tensor_query query = sr_query_all();
     query.pattern = "cat";
-    fxtap_tensor_list *list = list_of(reader, &query);
+    fxtap_tensor_list *list = sr_list(reader, &query);
     static const char *const positions[] = {"0.0", "0.1", "0.2", "0.3", "1", "0"};
     assert_int_equal(fxtap_tensor_list_count(list), 6);
     for (size_t i = 0; i < 6; i++) {
@@ -180,7 +152,7 @@ static void test_list_positions_and_text(void **state)
     }
     fxtap_tensor_list_free(list);
     query.pattern = "index-aten.index.Tensor.INPUT.1"; /* a list that TorchAir made text of */
-    list = list_of(reader, &query);
+    list = sr_list(reader, &query);
     assert_int_equal(fxtap_tensor_list_count(list), 1);
     assert_int_equal(fxtap_tensor_load_stats(list, 0), FXTAP_E_UNSUPPORTED);
     assert_int_equal(fxtap_tensor_list_at(list, 0)->dtype, FXTAP_STRING);
@@ -205,9 +177,9 @@ static void test_opens_at_any_level(void **state)
         {"worldsize1_global_rank0/graph_1/0/add-aten.add.Tensor.INPUT.0.20261129141540878525.npy", FXTAP_READ_FILE, 1},
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
-        fxtap_reader *reader = open_reader(tree_path(root, "%s", cases[i].path));
+        fxtap_reader *reader = sr_open(tree_path(root, "%s", cases[i].path));
         assert_int_equal(fxtap_reader_kind(reader), cases[i].kind);
-        assert_int_equal(count_of(reader, NULL), cases[i].n_tensors);
+        assert_int_equal(sr_count(reader, NULL), cases[i].n_tensors);
         fxtap_reader_close(reader);
     }
 }
@@ -219,12 +191,12 @@ static void test_moved_folders_are_known_by_their_files(void **state)
     const char *graph = tree_path(root, "worldsize1_global_rank0/graph_1");
     tree_copy(graph, tree_path(root, "good"));
     tree_copy(tree_path(root, "good/1"), tree_path(root, "late"));
-    fxtap_reader *reader = open_reader(tree_path(root, "good"));
+    fxtap_reader *reader = sr_open(tree_path(root, "good"));
     assert_int_equal(fxtap_reader_kind(reader), FXTAP_READ_NAMED);
-    assert_int_equal(count_of(reader, NULL), 24);
+    assert_int_equal(sr_count(reader, NULL), 24);
     fxtap_reader_close(reader);
-    reader = open_reader(tree_path(root, "late"));
-    fxtap_tensor_list *list = list_of(reader, NULL);
+    reader = sr_open(tree_path(root, "late"));
+    fxtap_tensor_list *list = sr_list(reader, NULL);
     assert_int_equal(fxtap_tensor_list_count(list), 12);
     assert_string_equal(fxtap_tensor_list_at(list, 0)->step->folder, tree_path(root, "late"));
     assert_int_equal(fxtap_tensor_list_at(list, 0)->step->state, FXTAP_STEP_WHOLE);
@@ -236,29 +208,29 @@ static void test_queries(void **state)
 {
     (void)state;
     unpack("mlp");
-    fxtap_reader *reader = open_reader(root);
-    size_t n_all = count_of(reader, NULL);
-    fxtap_tensor_query query = query_all();
+    fxtap_reader *reader = sr_open(root);
+    size_t n_all = sr_count(reader, NULL);
+    fxtap_tensor_query query = sr_query_all();
     size_t n_parts = 0;
     for (query.io = FXTAP_INPUT; query.io <= FXTAP_INOUT; query.io++) {
-        n_parts += count_of(reader, &query);
+        n_parts += sr_count(reader, &query);
     }
     assert_int_equal(n_parts, n_all);
-    query = query_all();
+    query = sr_query_all();
     n_parts = 0;
     for (query.graph = 0; query.graph < 20; query.graph++) {
-        n_parts += count_of(reader, &query);
+        n_parts += sr_count(reader, &query);
     }
     assert_int_equal(n_parts, n_all);
-    query = query_all();
+    query = sr_query_all();
     query.rank = 1;
-    assert_int_equal(count_of(reader, &query), 0);
+    assert_int_equal(sr_count(reader, &query), 0);
     query.rank = 0;
-    assert_int_equal(count_of(reader, &query), n_all);
+    assert_int_equal(sr_count(reader, &query), n_all);
     query.pattern = "aten.*";
-    assert_int_equal(count_of(reader, &query), n_all);
+    assert_int_equal(sr_count(reader, &query), n_all);
     query.pattern = "no such operator";
-    assert_int_equal(count_of(reader, &query), 0);
+    assert_int_equal(sr_count(reader, &query), 0);
     query.struct_size = 1;
     fxtap_tensor_list *list = NULL;
     assert_int_equal(fxtap_reader_tensors(reader, &query, &list), FXTAP_E_INVALID);
@@ -294,12 +266,12 @@ static void test_numbers_are_ordered_as_numbers(void **state)
         add_file(folder, "m", "OUTPUT.0", 2);
     }
     add_file(GRAPH "/0", "n", "INPUT.alpha", 1);
-    fxtap_reader *reader = open_reader(root);
+    fxtap_reader *reader = sr_open(root);
     assert_int_equal(fxtap_reader_rank_count(reader), 13);
     for (size_t i = 1; i < 13; i++) {
         assert_int_equal(fxtap_reader_rank(reader, i)->rank, i - 1);
     }
-    fxtap_tensor_list *list = list_of(reader, NULL);
+    fxtap_tensor_list *list = sr_list(reader, NULL);
     assert_int_equal(fxtap_tensor_list_count(list), 13 + 12 + 12);
     for (size_t i = 0; i < 12; i++) {
         char position[16];
@@ -321,7 +293,7 @@ static void test_a_node_of_a_later_step_keeps_its_place(void **state)
     add_file(GRAPH "/1", "b", "OUTPUT.0", 12);
     add_file(GRAPH "/1", "c", "OUTPUT.0", 13);
     add_file(GRAPH "/1", "d", "OUTPUT.0", 14);
-    fxtap_reader *reader = open_reader(root);
+    fxtap_reader *reader = sr_open(root);
     const fxtap_graph_info *const *graphs;
     const fxtap_node_info *const *nodes;
     size_t n;
@@ -344,16 +316,16 @@ static void test_several_runs_in_one_folder(void **state)
             add_file(GRAPH "/0", node, "OUTPUT.0", second + 10 * run);
         }
     }
-    fxtap_reader *reader = open_reader(root);
-    fxtap_tensor_query query = query_all();
-    fxtap_tensor_list *list = list_of(reader, &query);
+    fxtap_reader *reader = sr_open(root);
+    fxtap_tensor_query query = sr_query_all();
+    fxtap_tensor_list *list = sr_list(reader, &query);
     assert_int_equal(fxtap_tensor_list_count(list), 6);
     for (size_t i = 0; i < 6; i++) {
         assert_non_null(strstr(fxtap_tensor_list_at(list, i)->path, ".2025101707122"));
     }
     fxtap_tensor_list_free(list);
     query.run = -1;
-    assert_int_equal(count_of(reader, &query), 18);
+    assert_int_equal(sr_count(reader, &query), 18);
     assert_int_equal(fxtap_reader_warning_count(reader), 1);
     assert_non_null(strstr(fxtap_reader_warning(reader, 0), "3 runs"));
     fxtap_reader_close(reader);
@@ -368,7 +340,7 @@ static void test_failed_and_partial_steps(void **state)
     add_file(GRAPH "/1", "n", "OUTPUT.0", 4);
     add_file(GRAPH "/.9.partial", "n", "OUTPUT.0", 5);
     add_file(GRAPH "/elsewhere", "n", "OUTPUT.0", 5);
-    fxtap_reader *reader = open_reader(root);
+    fxtap_reader *reader = sr_open(root);
     const fxtap_graph_info *const *graphs;
     const fxtap_step_info *const *steps;
     size_t n;
@@ -383,15 +355,15 @@ static void test_failed_and_partial_steps(void **state)
         assert_int_equal(steps[i]->state, states[i]);
         assert_int_equal(steps[i]->step, numbers[i]);
     }
-    fxtap_tensor_query query = query_all();
-    assert_int_equal(count_of(reader, &query), 2);
+    fxtap_tensor_query query = sr_query_all();
+    assert_int_equal(sr_count(reader, &query), 2);
     query.with_incomplete = true;
-    assert_int_equal(count_of(reader, &query), 5);
+    assert_int_equal(sr_count(reader, &query), 5);
     fxtap_reader_close(reader);
     static const char *const paths[] = {"1.failed-2", ".9.partial"};
     for (size_t i = 0; i < 2; i++) {
-        reader = open_reader(tree_path(root, GRAPH "/%s", paths[i]));
-        assert_int_equal(count_of(reader, &query), 1);
+        reader = sr_open(tree_path(root, GRAPH "/%s", paths[i]));
+        assert_int_equal(sr_count(reader, &query), 1);
         fxtap_reader_close(reader);
     }
 }
@@ -407,9 +379,9 @@ static void test_links_are_not_followed(void **state)
     assert_int_equal(symlink("worldsize1_global_rank0", tree_path(root, "worldsize2_global_rank1")), 0);
     assert_int_equal(symlink(file, tree_path(root, GRAPH "/0/%s", strrchr(file, '/') + 1)), 0);
     assert_int_equal(symlink(".", tree_path(root, "link")), 0);
-    fxtap_reader *reader = open_reader(tree_path(root, "link")); /* the root itself may be one */
+    fxtap_reader *reader = sr_open(tree_path(root, "link")); /* the root itself may be one */
     assert_string_equal(fxtap_reader_path(reader), root);
-    assert_int_equal(count_of(reader, NULL), 1);
+    assert_int_equal(sr_count(reader, NULL), 1);
     assert_int_equal(fxtap_reader_warning_count(reader), 4);
     for (size_t i = 0; i < 4; i++) {
         assert_non_null(strstr(fxtap_reader_warning(reader, i), "symbolic link"));
@@ -422,8 +394,8 @@ static void test_a_file_swapped_for_a_link_is_not_opened(void **state)
 {
     (void)state;
     const char *path = add_file(GRAPH "/0", "n", "OUTPUT.0", 1);
-    fxtap_reader *reader = open_reader(root);
-    fxtap_tensor_list *list = list_of(reader, NULL);
+    fxtap_reader *reader = sr_open(root);
+    fxtap_tensor_list *list = sr_list(reader, NULL);
     assert_int_equal(unlink(path), 0);
     assert_int_equal(fxtap_tensor_load_meta(list, 0), FXTAP_E_IO);
     assert_int_equal(symlink("/dev/zero", path), 0);
@@ -446,8 +418,8 @@ static void test_other_names_are_counted(void **state)
     tree_write_floats(tree_path(root, GRAPH "/0/weights.npy"), one, 1);
     tree_write_floats(tree_path(root, GRAPH "/0/bias.npy"), one, 1);
     tree_write(tree_path(root, GRAPH "/0/notes.txt"), "hello", 5);
-    fxtap_reader *reader = open_reader(root);
-    assert_int_equal(count_of(reader, NULL), 1);
+    fxtap_reader *reader = sr_open(root);
+    assert_int_equal(sr_count(reader, NULL), 1);
     assert_int_equal(fxtap_reader_warning_count(reader), 1);
     assert_non_null(strstr(fxtap_reader_warning(reader, 0), "2 .npy files"));
     fxtap_reader_close(reader);
@@ -462,10 +434,10 @@ static void test_plain_folders(void **state)
     }
     tree_write(tree_path(root, "plain/readme.txt"), "x", 1);
     assert_int_equal(symlink("..", tree_path(root, "plain/loop")), 0);
-    fxtap_reader *reader = open_reader(tree_path(root, "plain"));
+    fxtap_reader *reader = sr_open(tree_path(root, "plain"));
     assert_int_equal(fxtap_reader_kind(reader), FXTAP_READ_PLAIN);
     assert_int_equal(fxtap_reader_warning_count(reader), 1);
-    fxtap_tensor_list *list = list_of(reader, NULL);
+    fxtap_tensor_list *list = sr_list(reader, NULL);
     assert_int_equal(fxtap_tensor_list_count(list), 3);
     for (size_t i = 0; i < 3; i++) {
         const fxtap_tensor_info *tensor = fxtap_tensor_list_at(list, i);
@@ -489,8 +461,8 @@ static void test_nothing_to_read(void **state)
     assert_int_equal(fxtap_reader_open("/dev/null", &reader), FXTAP_E_FORMAT);
     assert_null(reader);
     tree_mkdir(tree_path(root, GRAPH));
-    reader = open_reader(root); /* a dump of nothing */
-    assert_int_equal(count_of(reader, NULL), 0);
+    reader = sr_open(root); /* a dump of nothing */
+    assert_int_equal(sr_count(reader, NULL), 0);
     fxtap_reader_close(reader);
     fxtap_reader_close(NULL);
     fxtap_tensor_list_free(NULL);
@@ -500,7 +472,7 @@ static void test_a_nested_dump_is_pointed_out(void **state)
 {
     (void)state;
     add_file("runs/good/" GRAPH "/0", "n", "OUTPUT.0", 1);
-    fxtap_reader *reader = open_reader(tree_path(root, "runs"));
+    fxtap_reader *reader = sr_open(tree_path(root, "runs"));
     assert_int_equal(fxtap_reader_kind(reader), FXTAP_READ_PLAIN);
     assert_int_equal(fxtap_reader_warning_count(reader), 1);
     assert_non_null(strstr(fxtap_reader_warning(reader, 0), "runs/good holds a dump of its own"));
@@ -511,7 +483,7 @@ static fxtap_status open_and_list(const char *path)
 {
     fxtap_reader *reader = NULL;
     fxtap_tensor_list *list = NULL;
-    fxtap_tensor_query query = query_all();
+    fxtap_tensor_query query = sr_query_all();
     const fxtap_graph_info *const *graphs;
     size_t n_graphs;
     fxtap_status status = fxtap_reader_open(path, &reader);

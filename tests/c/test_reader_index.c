@@ -1,4 +1,4 @@
-/* Dumps with an index: written by the library, read back; damaged, hostile and read-only ones. */
+/* Dumps with an index: written by the library, read back. */
 #include "support_cmocka.h"
 
 #include <math.h>
@@ -12,6 +12,7 @@
 #include "fxtap/reader.h"
 #include "store/schema.h"
 #include "support_dump.h"
+#include "support_reader.h"
 #include "support_tree.h"
 #include "util/memory.h"
 
@@ -35,35 +36,6 @@ static int remove_root(void **state)
     return 0;
 }
 
-static fxtap_reader *open_reader(const char *path)
-{
-    fxtap_reader *reader = NULL;
-    assert_int_equal(fxtap_reader_open(path, &reader), FXTAP_OK);
-    return reader;
-}
-
-static fxtap_tensor_query query_all(void)
-{
-    return (fxtap_tensor_query){.struct_size = sizeof(fxtap_tensor_query), .rank = -1, .graph = -1, .step = -1,
-                                .io = -1};
-}
-
-static fxtap_tensor_list *list_of(fxtap_reader *reader, const fxtap_tensor_query *query)
-{
-    fxtap_tensor_query all = query_all();
-    fxtap_tensor_list *list = NULL;
-    assert_int_equal(fxtap_reader_tensors(reader, query != NULL ? query : &all, &list), FXTAP_OK);
-    return list;
-}
-
-static size_t count_of(fxtap_reader *reader, const fxtap_tensor_query *query)
-{
-    fxtap_tensor_list *list = list_of(reader, query);
-    size_t count = fxtap_tensor_list_count(list);
-    fxtap_tensor_list_free(list);
-    return count;
-}
-
 static const fxtap_graph_info *first_graph(fxtap_reader *reader)
 {
     const fxtap_graph_info *const *graphs;
@@ -73,25 +45,13 @@ static const fxtap_graph_info *first_graph(fxtap_reader *reader)
     return graphs[0];
 }
 
-static void run_sql(const char *path, const char *sql)
-{
-    sqlite3 *database;
-    assert_int_equal(sqlite3_open(path, &database), SQLITE_OK);
-    char *message = NULL;
-    int code = sqlite3_exec(database, sql, NULL, NULL, &message);
-    if (code != SQLITE_OK) {
-        fail_msg("%s", message);
-    }
-    sqlite3_close(database);
-}
-
 /* ---- what was written is read ---- */
 
 static void test_graph_run_and_nodes(void **state)
 {
     (void)state;
     sd_write(root, 0, 2);
-    fxtap_reader *reader = open_reader(root);
+    fxtap_reader *reader = sr_open(root);
     assert_int_equal(fxtap_reader_kind(reader), FXTAP_READ_INDEXED);
     assert_true(fxtap_reader_rank(reader, 0)->has_index);
     assert_int_equal(fxtap_reader_run_count(reader, 0), 1);
@@ -131,8 +91,8 @@ static void test_tensors(void **state)
 {
     (void)state;
     sd_write(root, 0, 2);
-    fxtap_reader *reader = open_reader(root);
-    fxtap_tensor_list *list = list_of(reader, NULL);
+    fxtap_reader *reader = sr_open(root);
+    fxtap_tensor_list *list = sr_list(reader, NULL);
     static const char *const names[] = {
         "mul-aten.mul.Scalar.INPUT.0",    "mul-aten.mul.Scalar.INPUT.1",      "mul-aten.mul.Scalar.OUTPUT.0",
         "sum_1-aten.sum.default.INPUT.0", "sum_1-aten.sum.default.INPUT.dim", "sum_1-aten.sum.default.INPUT.mode",
@@ -171,15 +131,15 @@ static void test_index_agrees_with_files(void **state)
 {
     (void)state;
     sd_write(root, 0, 1);
-    fxtap_reader *indexed = open_reader(root);
-    fxtap_tensor_list *list = list_of(indexed, NULL);
+    fxtap_reader *indexed = sr_open(root);
+    fxtap_tensor_list *list = sr_list(indexed, NULL);
     for (size_t i = 0; i < fxtap_tensor_list_count(list); i++) {
         const fxtap_tensor_info *info = fxtap_tensor_list_at(list, i);
         if (info->path == NULL) {
             continue;
         }
-        fxtap_reader *single = open_reader(info->path);
-        fxtap_tensor_list *own = list_of(single, NULL);
+        fxtap_reader *single = sr_open(info->path);
+        fxtap_tensor_list *own = sr_list(single, NULL);
         const fxtap_tensor_info *file = fxtap_tensor_list_at(own, 0);
         fxtap_status expected = info->dtype == FXTAP_STRING ? FXTAP_E_UNSUPPORTED : FXTAP_OK;
         assert_int_equal(fxtap_tensor_load_stats(own, 0), expected);
@@ -200,9 +160,9 @@ static void test_several_runs(void **state)
     (void)state;
     sd_write(root, 0, 3);
     sd_write(root, 1000, 1);
-    fxtap_reader *reader = open_reader(root);
+    fxtap_reader *reader = sr_open(root);
     assert_int_equal(fxtap_reader_run_count(reader, 0), 2);
-    fxtap_tensor_query query = query_all();
+    fxtap_tensor_query query = sr_query_all();
     static const struct {
         int64_t run;
         size_t n_tensors, n_graphs;
@@ -211,19 +171,19 @@ static void test_several_runs(void **state)
         const fxtap_graph_info *const *graphs;
         size_t n;
         query.run = cases[i].run;
-        assert_int_equal(count_of(reader, &query), cases[i].n_tensors);
+        assert_int_equal(sr_count(reader, &query), cases[i].n_tensors);
         assert_int_equal(fxtap_reader_graphs(reader, query.run, &graphs, &n), FXTAP_OK);
         assert_int_equal(n, cases[i].n_graphs);
     }
     fxtap_reader_close(reader);
     /* A step that only the earlier run has is that run's, when it is opened by itself. */
     query.run = 0;
-    reader = open_reader(tree_path(root, GRAPH "/2"));
-    assert_int_equal(count_of(reader, &query), 7);
+    reader = sr_open(tree_path(root, GRAPH "/2"));
+    assert_int_equal(sr_count(reader, &query), 7);
     assert_int_equal(first_graph(reader)->run, 1);
     fxtap_reader_close(reader);
-    reader = open_reader(tree_path(root, GRAPH "/0"));
-    assert_int_equal(count_of(reader, &query), 7);
+    reader = sr_open(tree_path(root, GRAPH "/0"));
+    assert_int_equal(sr_count(reader, &query), 7);
     assert_int_equal(first_graph(reader)->run, 2);
     fxtap_reader_close(reader);
 }
@@ -232,11 +192,11 @@ static void test_a_run_without_graphs_is_not_the_latest(void **state)
 {
     (void)state;
     sd_write(root, 0, 1);
-    run_sql(tree_path(root, INDEX), "INSERT INTO run SELECT 7, pid, host, started_us + 9, NULL, world_size, rank,"
+    sr_sql(tree_path(root, INDEX), "INSERT INTO run SELECT 7, pid, host, started_us + 9, NULL, world_size, rank,"
                                     " type, fxtap, versions, command FROM run");
-    fxtap_reader *reader = open_reader(root);
+    fxtap_reader *reader = sr_open(root);
     assert_int_equal(fxtap_reader_run_count(reader, 0), 2);
-    assert_int_equal(count_of(reader, NULL), 7);
+    assert_int_equal(sr_count(reader, NULL), 7);
     fxtap_reader_close(reader);
 }
 
@@ -249,7 +209,7 @@ static void test_failed_steps(void **state)
     sd_step(&small, values, false);
     sd_step(&small, values, true);
     sd_close(&small);
-    fxtap_reader *reader = open_reader(root);
+    fxtap_reader *reader = sr_open(root);
     const fxtap_graph_info *graph = first_graph(reader);
     const fxtap_step_info *const *steps;
     size_t n;
@@ -259,10 +219,10 @@ static void test_failed_steps(void **state)
     assert_int_equal(steps[1]->state, FXTAP_STEP_FAILED);
     assert_string_equal(steps[1]->reason, "RuntimeError: boom");
     assert_int_equal(access(steps[1]->folder, R_OK), 0);
-    fxtap_tensor_query query = query_all();
-    assert_int_equal(count_of(reader, &query), 7);
+    fxtap_tensor_query query = sr_query_all();
+    assert_int_equal(sr_count(reader, &query), 7);
     query.with_incomplete = true;
-    assert_int_equal(count_of(reader, &query), 14);
+    assert_int_equal(sr_count(reader, &query), 14);
     fxtap_reader_close(reader);
 }
 
@@ -274,8 +234,8 @@ static void test_statistics_alone(void **state)
     small_dump small = sd_open(root, FXTAP_DUMP_STATS);
     sd_step(&small, values, false);
     sd_close(&small);
-    fxtap_reader *reader = open_reader(root);
-    fxtap_tensor_list *list = list_of(reader, NULL);
+    fxtap_reader *reader = sr_open(root);
+    fxtap_tensor_list *list = sr_list(reader, NULL);
     assert_int_equal(fxtap_tensor_list_count(list), 7);
     const fxtap_tensor_info *info = fxtap_tensor_list_at(list, 0);
     assert_null(info->path);
@@ -291,21 +251,21 @@ static void test_a_step_that_was_being_moved(void **state)
 {
     (void)state;
     sd_write(root, 0, 2);
-    run_sql(tree_path(root, INDEX), "UPDATE step SET partial = 'graph_1/.1-1.partial' WHERE step = 1");
+    sr_sql(tree_path(root, INDEX), "UPDATE step SET partial = 'graph_1/.1-1.partial' WHERE step = 1");
     assert_int_equal(rename(tree_path(root, GRAPH "/1"), tree_path(root, GRAPH "/.1-1.partial")), 0);
     tree_mkdir(tree_path(root, GRAPH "/1"));
-    fxtap_reader *reader = open_reader(root);
-    fxtap_tensor_query query = query_all();
-    assert_int_equal(count_of(reader, &query), 7);
+    fxtap_reader *reader = sr_open(root);
+    fxtap_tensor_query query = sr_query_all();
+    assert_int_equal(sr_count(reader, &query), 7);
     query.with_incomplete = true;
-    fxtap_tensor_list *list = list_of(reader, &query);
+    fxtap_tensor_list *list = sr_list(reader, &query);
     const char *path = fxtap_tensor_list_at(list, 7)->path;
     assert_int_equal(fxtap_tensor_list_at(list, 7)->step->state, FXTAP_STEP_PARTIAL);
     assert_non_null(strstr(path, ".1-1.partial/"));
     assert_int_equal(access(path, R_OK), 0);
     assert_int_equal(rename(path, tree_path(root, GRAPH "/1/%s", strrchr(path, '/') + 1)), 0);
     fxtap_tensor_list_free(list);
-    list = list_of(reader, &query); /* half moved */
+    list = sr_list(reader, &query); /* half moved */
     for (size_t i = 7; i < 14; i++) {
         path = fxtap_tensor_list_at(list, i)->path;
         assert_true(path == NULL || access(path, R_OK) == 0);
@@ -318,12 +278,12 @@ static void test_folders_that_the_index_does_not_have(void **state)
 {
     (void)state;
     sd_write(root, 0, 2);
-    run_sql(tree_path(root, INDEX), "DELETE FROM tensor WHERE step_id = 2; DELETE FROM step WHERE id = 2");
+    sr_sql(tree_path(root, INDEX), "DELETE FROM tensor WHERE step_id = 2; DELETE FROM step WHERE id = 2");
     assert_int_equal(rename(tree_path(root, GRAPH "/1"), tree_path(root, GRAPH "/.1-1.partial")), 0);
-    fxtap_reader *reader = open_reader(root);
-    fxtap_tensor_query query = query_all();
+    fxtap_reader *reader = sr_open(root);
+    fxtap_tensor_query query = sr_query_all();
     query.with_incomplete = true;
-    fxtap_tensor_list *list = list_of(reader, &query);
+    fxtap_tensor_list *list = sr_list(reader, &query);
     assert_int_equal(fxtap_tensor_list_count(list), 7 + 6); /* None has no file */
     const fxtap_tensor_info *info = fxtap_tensor_list_at(list, 7);
     assert_int_equal(info->step->state, FXTAP_STEP_PARTIAL);
@@ -351,8 +311,8 @@ static void test_reading_leaves_nothing_behind(void **state)
     sd_write(root, 0, 1);
     static char before[20000], after[20000];
     snapshot(before, sizeof before);
-    fxtap_reader *reader = open_reader(root);
-    count_of(reader, NULL);
+    fxtap_reader *reader = sr_open(root);
+    sr_count(reader, NULL);
     fxtap_reader_close(reader);
     snapshot(after, sizeof after);
     assert_string_equal(before, after);
@@ -366,8 +326,8 @@ static void test_reads_while_it_is_written(void **state)
     small_dump small = sd_open(root, FXTAP_DUMP_NPY);
     for (size_t i = 1; i < 4; i++) {
         sd_step(&small, values, false);
-        fxtap_reader *reader = open_reader(root);
-        assert_int_equal(count_of(reader, NULL), 7 * i);
+        fxtap_reader *reader = sr_open(root);
+        assert_int_equal(sr_count(reader, NULL), 7 * i);
         assert_int_equal(fxtap_reader_warning_count(reader), 0);
         fxtap_reader_close(reader);
     }
@@ -376,8 +336,8 @@ static void test_reads_while_it_is_written(void **state)
     tree_copy(tree_path(root, RANK), copy);
     unlink(tree_path(copy, INDEX "-wal"));
     unlink(tree_path(copy, INDEX "-shm"));
-    fxtap_reader *reader = open_reader(copy);
-    assert_int_equal(count_of(reader, NULL), 21);
+    fxtap_reader *reader = sr_open(copy);
+    assert_int_equal(sr_count(reader, NULL), 21);
     fxtap_reader_close(reader);
     tree_remove(copy);
     sd_close(&small);
@@ -389,9 +349,9 @@ static void test_names_that_mean_something_in_a_uri(void **state)
     const char *odd = tree_path(root, "a%%20b?mode=rw#c \xff");
     tree_mkdir(odd);
     sd_write(odd, 0, 1);
-    fxtap_reader *reader = open_reader(odd);
+    fxtap_reader *reader = sr_open(odd);
     assert_int_equal(fxtap_reader_kind(reader), FXTAP_READ_INDEXED);
-    assert_int_equal(count_of(reader, NULL), 7);
+    assert_int_equal(sr_count(reader, NULL), 7);
     fxtap_reader_close(reader);
 }
 
@@ -399,9 +359,9 @@ static void test_large_indexes_get_secondary_ones(void **state)
 {
     (void)state;
     sd_write(root, 0, 1);
-    run_sql(tree_path(root, INDEX), "UPDATE graph SET record = zeroblob(2000000)");
-    fxtap_reader *reader = open_reader(root);
-    assert_int_equal(count_of(reader, NULL), 7);
+    sr_sql(tree_path(root, INDEX), "UPDATE graph SET record = zeroblob(2000000)");
+    fxtap_reader *reader = sr_open(root);
+    assert_int_equal(sr_count(reader, NULL), 7);
     const fxtap_graph *record;
     assert_int_equal(fxtap_reader_record(reader, first_graph(reader), &record), FXTAP_E_FORMAT);
     fxtap_reader_close(reader);
@@ -418,166 +378,12 @@ static void test_large_indexes_get_secondary_ones(void **state)
     assert_int_not_equal(access(tree_path(root, INDEX "-wal"), F_OK), 0);
 }
 
-/* ---- damage ---- */
-
-static void assert_read_by_names(size_t n_tensors)
-{
-    fxtap_reader *reader = open_reader(root);
-    assert_int_equal(count_of(reader, NULL), n_tensors);
-    assert_true(fxtap_reader_warning_count(reader) >= 1);
-    assert_non_null(strstr(fxtap_reader_warning(reader, 0), FX_INDEX_FILE));
-    fxtap_reader_close(reader);
-}
-
-static void test_an_index_that_is_none(void **state)
-{
-    (void)state;
-    sd_write(root, 0, 1);
-    const char *index = tree_path(root, INDEX);
-    static char zeros[5000];
-    tree_write(index, "no database", 11);
-    assert_read_by_names(6);
-    tree_write(index, zeros, sizeof zeros);
-    assert_read_by_names(6);
-    memcpy(zeros, "SQLite format 3", 16);
-    tree_write(index, zeros, sizeof zeros);
-    assert_read_by_names(6);
-    tree_write(index, "", 0);
-    assert_read_by_names(6);
-    assert_int_equal(unlink(index), 0);
-    assert_int_equal(mkdir(index, 0777), 0);
-    assert_read_by_names(6);
-    assert_int_equal(rmdir(index), 0);
-    assert_int_equal(symlink("/etc/passwd", index), 0);
-    assert_read_by_names(6);
-}
-
-static void test_another_database(void **state)
-{
-    (void)state;
-    static const char *const damages[] = {
-        "PRAGMA application_id = 0",
-        "DROP TABLE slot",
-        "ALTER TABLE value RENAME COLUMN rms TO other",
-        "ALTER TABLE node ADD COLUMN more AS (hex(zeroblob(100000000)))",
-        "ALTER TABLE tensor RENAME TO tensor2; CREATE VIEW tensor AS WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL"
-        " SELECT x + 1 FROM c) SELECT x AS step_id, x AS slot_id, x AS stamp_us, x AS value_id, NULL AS skipped FROM c",
-    };
-    for (size_t i = 0; i < COUNT_OF(damages); i++) {
-        sd_write(root, 0, 1);
-        run_sql(tree_path(root, INDEX), damages[i]);
-        assert_read_by_names(6);
-        tree_remove(root);
-        root = tree_create();
-    }
-}
-
-static void test_an_index_from_the_future(void **state)
-{
-    (void)state;
-    sd_write(root, 0, 1);
-    run_sql(tree_path(root, INDEX), "PRAGMA user_version = 1000");
-    fxtap_reader *reader = NULL;
-    assert_int_equal(fxtap_reader_open(root, &reader), FXTAP_E_UNSUPPORTED);
-    assert_non_null(strstr(fxtap_error_message(), "an index from the future"));
-    assert_null(reader);
-}
-
-static void test_hostile_rows(void **state)
-{
-    (void)state;
-    static const char *const attacks[] = {
-        "UPDATE step SET folder = '../../../../etc'",
-        "UPDATE step SET folder = 'graph_1/../../..'",
-        "UPDATE step SET folder = 'graph_1/0/..'",
-        "UPDATE step SET folder = 'graph_2/0'",
-        "UPDATE step SET folder = '/etc'",
-        "UPDATE step SET partial = '../x'",
-        "UPDATE slot SET prefix = '../../../x.'",
-        "UPDATE slot SET prefix = '.'",
-        "UPDATE slot SET prefix = hex(zeroblob(5000)) || '.'",
-        "UPDATE slot SET io = 99",
-        "UPDATE slot SET node_id = -5",
-        "UPDATE value SET shape = '9223372036854775807,9223372036854775807'",
-        "UPDATE value SET shape = '-1'",
-        "UPDATE value SET shape = '1,,2'",
-        "UPDATE value SET shape = hex(zeroblob(100000))",
-        "UPDATE value SET dtype = 'float99'",
-        "UPDATE value SET bytes = -1",
-        "UPDATE value SET hash = x'00', descr = '<q99'",
-        "UPDATE value SET min = 'x', max = zeroblob(100), mean = 'y'",
-        "UPDATE node SET stack = zeroblob(1000000), name = '', target = x'00ff', position = 9223372036854775807",
-        "UPDATE graph SET graph = 99999999999, kind = 5, strict_key = 'x'",
-        "UPDATE tensor SET stamp_us = -1",
-        "UPDATE tensor SET value_id = 424242, skipped = NULL",
-        "UPDATE step SET step = -9, call = -9",
-        "DELETE FROM node",
-        "DELETE FROM graph",
-        "DELETE FROM slot",
-    };
-    for (size_t i = 0; i < COUNT_OF(attacks); i++) {
-        sd_write(root, 0, 1);
-        run_sql(tree_path(root, INDEX), attacks[i]);
-        fxtap_reader *reader = open_reader(root);
-        fxtap_tensor_query query = query_all();
-        query.with_incomplete = true;
-        query.run = -1;
-        fxtap_tensor_list *list = list_of(reader, &query);
-        for (size_t j = 0; j < fxtap_tensor_list_count(list); j++) {
-            const fxtap_tensor_info *info = fxtap_tensor_list_at(list, j);
-            (void)fxtap_tensor_load_stats(list, j);
-            assert_non_null(info->name);
-            if (info->path != NULL) {
-                assert_memory_equal(info->path, root, strlen(root));
-                assert_null(strstr(info->path, ".."));
-            }
-        }
-        fxtap_tensor_list_free(list);
-        fxtap_check *check = NULL;
-        assert_int_equal(fxtap_reader_check(reader, true, NULL, NULL, &check), FXTAP_OK);
-        fxtap_check_free(check);
-        fxtap_reader_close(reader);
-        tree_remove(root);
-        root = tree_create();
-    }
-}
-
-/* Each byte region overwritten in turn: nothing may crash, hang or leak. */
-static void test_damaged_pages(void **state)
-{
-    (void)state;
-    sd_write(root, 0, 2);
-    const char *index = tree_path(root, INDEX);
-    FILE *file = fopen(index, "rb");
-    assert_non_null(file);
-    static unsigned char whole[1 << 18], damaged[1 << 18];
-    size_t n_bytes = fread(whole, 1, sizeof whole, file);
-    fclose(file);
-    uint32_t random_state = 1;
-    for (unsigned round = 0; round < 120; round++) {
-        memcpy(damaged, whole, n_bytes);
-        for (unsigned i = 0; i < 40; i++) {
-            random_state = random_state * 1664525u + 1013904223u;
-            damaged[112 + (random_state >> 8) % (n_bytes - 112)] = (unsigned char)random_state;
-        }
-        tree_write(index, damaged, round % 4 == 0 ? n_bytes - n_bytes / 3 : n_bytes);
-        fxtap_reader *reader = NULL;
-        fxtap_status status = fxtap_reader_open(root, &reader);
-        assert_int_equal(status, FXTAP_OK);
-        fxtap_check *check = NULL;
-        assert_int_equal(fxtap_reader_check(reader, false, NULL, NULL, &check), FXTAP_OK);
-        fxtap_check_free(check);
-        count_of(reader, NULL);
-        fxtap_reader_close(reader);
-    }
-}
-
 static fxtap_status open_list_and_check(void)
 {
     fxtap_reader *reader = NULL;
     fxtap_tensor_list *list = NULL;
     fxtap_check *check = NULL;
-    fxtap_tensor_query query = query_all();
+    fxtap_tensor_query query = sr_query_all();
     fxtap_status status = fxtap_reader_open(root, &reader);
     if (status == FXTAP_OK) {
         status = fxtap_reader_tensors(reader, &query, &list);
@@ -626,11 +432,6 @@ int main(void)
         TEST(test_reads_while_it_is_written),
         TEST(test_names_that_mean_something_in_a_uri),
         TEST(test_large_indexes_get_secondary_ones),
-        TEST(test_an_index_that_is_none),
-        TEST(test_another_database),
-        TEST(test_an_index_from_the_future),
-        TEST(test_hostile_rows),
-        TEST(test_damaged_pages),
         TEST(test_every_allocation_may_fail),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

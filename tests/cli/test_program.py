@@ -1,0 +1,463 @@
+"""The program as its users meet it: exit statuses, hostile input, pipes, signals, environment."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import pickle
+import re
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from conftest import Run
+
+RANK = "worldsize1_global_rank0"
+
+
+def reject_constant(name: str) -> None:
+    raise ValueError(f"{name} is not JSON")
+
+
+def strict_json(text: str) -> object:
+    return json.loads(text, parse_constant=reject_constant)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "a command is wanted"),
+        (["lsx"], "did you mean ls?"),
+        (["--jsn"], "unknown option"),
+        (["ls", "--jsn", "x"], "did you mean --json?"),
+        (["ls", "-x"], 'unknown option "-x"'),
+        (["ls", "--step"], "--step wants a value"),
+        (["ls", "small", "--step", "one"], "wants a number"),
+        (["ls", "small", "--sort", "size"], "--sort wants one of"),
+        (["ls", "small", "--json", "--csv"], "not both"),
+        (["ls"], "a DUMP is wanted"),
+        (["ls", "small", "small"], "one DUMP"),
+        (["ls", "absent"], "No such file"),
+        (["ls", "small", "--graph", "9"], "no graph 9"),
+        (["ls", "small", "--rank", "9"], "no rank 9"),
+        (["ls", "small", "--run", "9"], "no run 9"),
+        (["show", "small"], "a DUMP and a NODE"),
+        (["show", "small", "mull"], "did you mean mul?"),
+        (["show", "small", "mul", "--step", "77"], "no step 77"),
+        (["check"], "a DUMP is wanted"),
+        (["check", "absent"], "No such file"),
+        (["stat"], "a FILE is wanted"),
+        (["run"], "a SCRIPT is wanted"),
+        (["run", "--type", "nyp", "x.py"], "--type wants npy or stats"),
+        (["run", "--python", "/nonexistent/python", "x.py"], "cannot run"),
+    ],
+)
+def test_trouble_is_one_line_and_status_two(arguments: list[str], message: str, run: Run, small: Path) -> None:
+    done = run(*arguments)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert message in done.stderr
+    assert done.stderr.startswith("fxtap")
+    assert done.stderr.count("\n") == 1
+
+
+def test_version(run: Run) -> None:
+    assert re.fullmatch(r"fxtap \d+\.\d+\.\d+\n", run("--version").stdout)
+
+
+def test_json_is_strict_and_whole(run: Run, small: Path) -> None:
+    listing = strict_json(run("ls", small, "--json").stdout)
+    assert isinstance(listing, dict)
+    assert listing["kind"] == "indexed"
+    assert len(listing["tensors"]) == 14
+    output = next(t for t in listing["tensors"] if t["name"] == "mul-aten.mul.Scalar.OUTPUT.0" and t["step"] == 1)
+    array = np.load(output["path"], allow_pickle=False)
+    assert output["shape"] == list(array.shape)
+    assert output["statistics"]["max"] is None
+    assert output["statistics"]["pos_inf"] == 1
+    assert output["statistics"]["min"] == array.min()
+
+
+def test_csv_reads_back(run: Run, small: Path) -> None:
+    rows = list(csv.DictReader(io.StringIO(run("ls", small, "--csv").stdout)))
+    assert len(rows) == 14
+    assert {row["node"] for row in rows} == {"mul", "sum_1"}
+    assert rows[0]["mean"] == "3.5"
+
+
+def test_a_pipe_that_closes_is_silent(program: str, small: Path) -> None:
+    for ignored in (True, False):
+        process = subprocess.Popen(
+            [program, "ls", "--csv", str(small)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            restore_signals=not ignored,
+        )
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        assert process.stderr.read() == b""
+        process.stderr.close()
+        assert process.wait(timeout=30) in (0, -signal.SIGPIPE)
+
+
+def test_a_full_disk_is_trouble(program: str, small: Path) -> None:
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run([program, "ls", str(small)], stdout=full, stderr=subprocess.PIPE, check=False)
+    assert done.returncode == 2
+    assert b"No space left" in done.stderr
+
+
+def test_control_characters_never_reach_the_terminal(run: Run, small: Path) -> None:
+    hostile = "\x1b[2J\x07\u202e\x9b31m\nmul"
+    with sqlite3.connect(small / RANK / "fxtap.db") as index:
+        index.execute("UPDATE node SET name = ?, target = ?, source_code = ?, source_file = ?", (hostile,) * 4)
+        index.execute("UPDATE node SET stack = ?, module_path = ?, module_type = ?", (hostile,) * 3)
+        index.execute("UPDATE slot SET position = ?, arg_name = ?", (hostile, hostile))
+        index.execute("UPDATE step SET reason = ?", (hostile,))
+        index.execute("UPDATE value SET device = ?, layout = ?", (hostile, hostile))
+        index.execute("UPDATE tensor SET skipped = ? WHERE value_id IS NULL", (hostile,))
+    index.close()
+    for locale in ("C.UTF-8", "C"):
+        for arguments in (
+            ["ls", small],
+            ["ls", "-l", small],
+            ["ls", "-a", small],
+            ["show", small, hostile],
+            ["check", small],
+        ):
+            done = run(*arguments, LC_ALL=locale)
+            for text in (done.stdout, done.stderr):
+                assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e]", text)
+            assert "mul" in done.stdout
+    assert run("ls", "absent\x1b[31m").stderr.count("\x1b") == 0
+
+
+def test_ascii_where_the_locale_is_not_utf8(run: Run, toy: Path) -> None:
+    assert "█" in run("show", toy, "mul_2").stdout
+    plain = run("show", toy, "mul_2", LC_ALL="C").stdout
+    assert plain.isascii()
+    assert "####" in plain
+
+
+def test_width(run: Run, toy: Path) -> None:
+    for width in (40, 60, 80, 120):
+        lines = run("ls", "-l", toy, COLUMNS=str(width)).stdout.splitlines()
+        assert max(map(len, lines[1:])) <= width
+
+
+def test_names_of_files_stand_for_their_operator(run: Run, small: Path) -> None:
+    file = next((small / RANK / "graph_1" / "0").glob("mul-*.OUTPUT.0.*"))
+    for name in ("mul", file.name, file, "mul-aten.mul.Scalar.OUTPUT.0"):
+        assert run("show", small, name, "--step", "0").stdout.startswith("mul  aten.mul.Scalar\n")
+
+
+def test_opens_at_any_level(run: Run, small: Path) -> None:
+    graph = small / RANK / "graph_1"
+    for path, n in ((small, 14), (small / RANK, 14), (graph, 14), (graph / "1", 7), (graph / "2.failed-0", 7)):
+        assert len(json.loads(run("ls", path, "--json").stdout)["tensors"]) == n
+        assert "mul" in run("ls", path).stdout
+
+
+# ---- damage ----
+
+
+def damaged(folder: Path, name: str) -> Path:
+    """One file of step 0, its own and writable."""
+    path = next((folder / RANK / "graph_1" / "0").glob(f"{name}.*"))
+    data = path.read_bytes()
+    path.unlink()
+    path.write_bytes(data)
+    return path
+
+
+@pytest.mark.parametrize("size", [0, 5, 9, 127, 151])
+def test_cut_files_are_named_and_the_others_still_read(size: int, run: Run, small: Path) -> None:
+    path = damaged(small, "mul-aten.mul.Scalar.INPUT.0")
+    os.truncate(path, size)
+    done = run("check", small)
+    assert done.returncode == 1
+    assert "damaged" in done.stdout
+    assert path.name in done.stdout.replace("\n", "")
+    assert run("show", small, "mul", "--step", "0").returncode == 2
+    assert "OUTPUT.0  f32[2, 3]" in run("show", small, "mul", "--step", "0").stdout
+    assert run("ls", small).returncode == 0
+    done = run("stat", path, next(path.parent.glob("*OUTPUT*")))
+    assert done.returncode == 2
+    assert str(path) in done.stderr
+    assert "f32" in done.stdout
+
+
+def test_every_kind_of_damage(run: Run, small: Path) -> None:
+    step = small / RANK / "graph_1" / "0"
+    shutil.rmtree(small / RANK / "graph_1" / "2.failed-0")
+    with sqlite3.connect(small / RANK / "fxtap.db") as index:
+        index.execute("DELETE FROM tensor WHERE step_id = 3")
+        index.execute("DELETE FROM step WHERE id = 3")
+    index.close()
+    assert run("check", small).returncode == 0
+    assert run("check", small, "--strict").returncode == 1
+    damaged(small, "mul-aten.mul.Scalar.INPUT.0").unlink()
+    with damaged(small, "sum_1-aten.sum.default.OUTPUT.0").open("r+b") as file:
+        file.seek(-1, os.SEEK_END)
+        file.write(b"\x43")
+    with damaged(small, "mul-aten.mul.Scalar.OUTPUT.0").open("ab") as file:
+        file.write(b"more")
+    np.save(step / "extra.npy", np.zeros(3))
+    (small / RANK / "graph_1" / ".9-1.partial").mkdir()
+    done = run("check", small, "--json")
+    assert done.returncode == 1
+    report = json.loads(done.stdout)
+    kinds = sorted(p["kind"] for p in report["problems"] if p["kind"] != "non-finite")
+    assert kinds == ["changed", "missing", "partial step", "trailing bytes", "unknown"]
+    assert run("check", small, "--no-data").returncode == 1
+
+
+def test_a_pickle_is_refused_and_never_run(run: Run, tmp_path: Path) -> None:
+    class Hostile:
+        def __reduce__(self) -> tuple[object, tuple[str]]:
+            return (os.system, ("touch marker",))
+
+    path = tmp_path / "object.npy"
+    with path.open("wb") as file:
+        np.lib.format.write_array_header_1_0(file, {"descr": "|O", "fortran_order": False, "shape": ()})
+        pickle.dump(Hostile(), file)
+    for arguments in (["stat", path], ["ls", tmp_path], ["check", tmp_path]):
+        done = run(*arguments)
+        assert not (tmp_path / "marker").exists()
+    assert done.returncode == 1
+    assert "object" in done.stdout
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"\x93NUMPY",
+        b"\x93NUMPY\x02\x00\xf0\xff\xff\xff",
+        b"\x93NUMPY\x01\x00\x46\x00{'descr': '<f4', 'fortran_order': False, 'shape': (4294967296, 4294967296)}\n",
+        b"\x93NUMPY\x01\x00\x36\x00{'descr': '<ixy', 'fortran_order': False, 'shape': ()}   \n",
+        b"\x93NUMPY\x01\x00\x36\x00{'descr': '', 'fortran_order': False, 'shape': ()}       \n",
+        b"\x93NUMPY\x01\x00\x36\x00{'descr': '<f4', 'fortran_order': False, 'shape': (6)}   \n",
+    ],
+)
+def test_hostile_npy(data: bytes, run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "hostile.npy"
+    path.write_bytes(data)
+    done = run("stat", path)
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    report = strict_json(run("stat", "--json", path).stdout)
+    assert isinstance(report, list)
+    assert report[0]["path"] == str(path)
+    assert report[0]["error"]
+
+
+def test_empty_and_unreadable_trees(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    done = run("ls", "empty")
+    assert done.returncode == 2
+    assert "no dump" in done.stderr
+    (tmp_path / "hollow" / RANK).mkdir(parents=True)
+    assert run("ls", "hollow").stdout == "no graphs\n"
+    assert run("check", "hollow").returncode == 0
+
+
+def test_an_index_from_the_future(run: Run, small: Path) -> None:
+    with sqlite3.connect(small / RANK / "fxtap.db") as index:
+        index.execute("PRAGMA user_version = 99")
+    index.close()
+    for command in ("ls", "check"):
+        done = run(command, small)
+        assert done.returncode == 2
+        assert "an index from the future" in done.stderr
+
+
+def test_a_damaged_index_is_a_warning(run: Run, small: Path) -> None:
+    (small / RANK / "fxtap.db").write_bytes(b"junk" * 100)
+    done = run("ls", small)
+    assert done.returncode == 0
+    assert "warning: " in done.stderr
+    assert "mul" in done.stdout
+    done = run("check", small)
+    assert done.returncode == 1
+    assert "no SQLite database" in done.stdout
+
+
+def test_links_inside_are_not_followed(run: Run, small: Path, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(small)
+    assert "graph 1" in run("ls", "link").stdout
+    graph = small / RANK / "graph_1"
+    (graph / "0").rename(tmp_path / "outside")
+    (graph / "0").symlink_to(tmp_path / "outside")
+    done = run("ls", small, "--step", "0", "--json")
+    assert "symbolic link, not followed" in done.stderr
+    assert all(tensor["path"] is None for tensor in json.loads(done.stdout)["tensors"])
+    assert run("ls", small / "x" / ".." / ".." / "absent").returncode == 2
+    assert run("check", small).returncode == 1
+
+
+# ---- stat, statistics ----
+
+
+@pytest.mark.parametrize("dtype", ["<f4", ">f4", "<f2", "<f8", "i1", "<u8", "<i8", "?", "<c8", ">c16"])
+def test_stat_agrees_with_numpy(dtype: str, run: Run, tmp_path: Path) -> None:
+    values = (np.arange(24).reshape(2, 3, 4) % 7 - (0 if dtype in ("?", "<u8") else 3)).astype(dtype)
+    np.save(tmp_path / "a.npy", values)
+    report = json.loads(run("stat", "--json", "a.npy").stdout)[0]
+    found = report["statistics"]
+    assert report["shape"] == [2, 3, 4]
+    assert found["count"] == 24
+    assert found["zero"] == int((values == 0).sum())
+    assert found["mean"] == pytest.approx(complex(values.astype(complex).mean()).real)
+    assert found["abs_max"] == pytest.approx(float(np.abs(values.astype(complex)).max()))
+    assert found["l2_norm"] == pytest.approx(float(np.linalg.norm(values.astype(complex).ravel())))
+    if "c" not in dtype:
+        assert found["min"] == float(values.min())
+
+
+def test_stat_of_text_scalars_and_fortran_order(run: Run, tmp_path: Path) -> None:
+    np.save(tmp_path / "text.npy", np.array("sum\x1bé"))
+    np.save(tmp_path / "scalar.npy", np.float32(5))
+    np.save(tmp_path / "columns.npy", np.asfortranarray(np.arange(6.0).reshape(2, 3)))
+    np.save(tmp_path / "none.npy", np.zeros((0, 3)))
+    done = run("stat", "text.npy", "scalar.npy", "columns.npy", "none.npy")
+    assert done.returncode == 0
+    assert '"sum\\x1bé"' in done.stdout
+    assert "column-major" in done.stdout
+    assert "no elements" in done.stdout
+
+
+def test_show_finds_places_in_both_orders(run: Run, tmp_path: Path) -> None:
+    step = tmp_path / "dump" / RANK / "graph_1" / "0"
+    step.mkdir(parents=True)
+    values = np.zeros((3, 5, 7), np.float32)
+    values[2, 3, 4] = -9
+    values[1, 0, 6] = np.nan
+    values[0, 4, 1] = -np.inf
+    for i, array in enumerate((values, np.asfortranarray(values))):
+        np.save(step / f"n-aten.op.default.OUTPUT.{i}.20260101000000000001.npy", array)
+    text = run("show", "dump", "n").stdout
+    assert text.count("largest 9 at [2, 3, 4]  first nan at [1, 0, 6]  first inf at [0, 4, 1]") == 2
+
+
+# ---- run ----
+
+
+def test_run_hands_the_script_to_python(run: Run, tmp_path: Path) -> None:
+    stub = tmp_path / "python"
+    stub.write_text('#!/bin/sh\nfor a in "$@"; do echo "[$a]"; done\nenv | grep ^FXTAP_ | sort\nexit 7\n')
+    stub.chmod(0o755)
+    done = run(
+        "run",
+        "--type",
+        "stats",
+        "-p",
+        "out",
+        "-f",
+        "a*",
+        "-f",
+        "b",
+        "--sync",
+        "s.py",
+        "--step",
+        "-h",
+        FXTAP_PYTHON=str(stub),
+    )
+    assert done.returncode == 7
+    assert done.stdout.splitlines() == [
+        "[-m]", "[fxtap]", "[run-script]", "[s.py]", "[--step]", "[-h]",
+        "FXTAP_FILTER=a*,b", "FXTAP_PATH=out", f"FXTAP_PYTHON={stub}", "FXTAP_RUN=1", "FXTAP_SYNC=1",
+        "FXTAP_TYPE=stats",
+    ]  # fmt: skip
+    done = run("run", "-m", "train", "--lr", "1", FXTAP_PYTHON=str(stub))
+    assert done.stdout.splitlines()[2:] == [
+        "[run-script]", "[-m]", "[train]", "[--lr]", "[1]", f"FXTAP_PYTHON={stub}", "FXTAP_RUN=1", "FXTAP_TYPE=npy",
+    ]  # fmt: skip
+
+
+# ---- signals ----
+
+
+def test_ctrl_c_ends_a_check_at_once(program: str, tmp_path: Path) -> None:
+    for i in range(4):
+        path = tmp_path / f"{i}.npy"
+        with path.open("wb") as file:  # sparse: 256 MiB that take no room on the disk
+            np.lib.format.write_array_header_1_0(file, {"descr": "<f4", "fortran_order": False, "shape": (1 << 26,)})
+            file.truncate(file.tell() + (4 << 26))
+    process = subprocess.Popen([program, "check", str(tmp_path)], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    output, messages = process.communicate(timeout=30)
+    assert process.returncode in (-signal.SIGINT, 0)
+    assert messages == b""
+    assert process.returncode == 0 or output == b""
+
+
+# ---- the manual ----
+
+MANUAL = Path(__file__).resolve().parent.parent.parent / "docs" / "man"
+
+
+@pytest.mark.skipif(shutil.which("groff") is None, reason="no groff")
+@pytest.mark.parametrize("page", sorted(MANUAL.glob("*.[13]")), ids=lambda page: page.name)
+def test_manual_pages_are_sound(page: Path) -> None:
+    done = subprocess.run(
+        ["groff", "-man", "-Tutf8", "-ww", "-z", str(page)], capture_output=True, text=True, check=False
+    )
+    assert done.stderr == ""
+    assert done.returncode == 0
+
+
+def test_manual_pages_have_every_option(run: Run) -> None:
+    for command in ("ls", "show", "check", "stat", "run"):
+        page = (MANUAL / f"fxtap-{command}.1").read_text().replace("\\-", "-")
+        for option in re.findall(r"--[a-z-]+", run(command, "--help").stdout.split("options:")[1]):
+            assert option in page or option == "--help", (command, option)
+
+
+@pytest.mark.skipif("FXTAP_BUILD" not in os.environ, reason="no build folder")
+@pytest.mark.skipif(shutil.which("cc") is None, reason="no compiler")
+def test_the_library_page_s_example_works(small: Path, tmp_path: Path) -> None:
+    page = (MANUAL / "libfxtap.3").read_text()
+    code = page.split(".EX\n")[1].split(".EE")[0].replace("\\-", "-").replace("\\e", "\\")
+    (tmp_path / "example.c").write_text(code)
+    include = MANUAL.parent.parent / "include"
+    library = Path(os.environ["FXTAP_BUILD"]) / "src"
+    if not (library / "libfxtap.so").exists():
+        pytest.skip("no shared library")
+    command = [
+        "cc",
+        "-Wall",
+        "-Werror",
+        f"-I{include}",
+        "example.c",
+        f"-L{library}",
+        "-lfxtap",
+        f"-Wl,-rpath,{library}",
+        "-o",
+        "example",
+    ]
+    subprocess.run(command, cwd=tmp_path, check=True)
+    done = subprocess.run(["./example", str(small)], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert "mul-aten.mul.Scalar.OUTPUT.0 12\n" in done.stdout
+
+
+def test_nothing_is_left_behind(run: Run, small: Path) -> None:
+    before = {path: path.stat().st_mtime_ns for path in small.rglob("*")}
+    for arguments in (["ls", small], ["show", small, "mul"], ["check", small], ["ls", small, "--json"]):
+        run(*arguments)
+    assert {path: path.stat().st_mtime_ns for path in small.rglob("*")} == before
+
+
+if __name__ == "__main__":
+    sys.exit(pytest.main([__file__]))
