@@ -109,6 +109,25 @@ static bool all_are(const fxtap_graph *graph, fxtap_value list, int64_t wanted) 
     return true;
 }
 
+/* The size list of a view says the source's shape, in so many numbers: -1 does not. */
+static bool says_shape(const passes *p, const fxtap_node_desc *desc) {
+    fxtap_tensor_meta tensor = {.struct_size = sizeof tensor};
+    size_t n;
+    if (desc->n_args < 2 || desc->meta == 0 || fxtap_value_tensor(p->from, desc->meta, &tensor) != FXTAP_OK)
+        return false;
+    const fxtap_value *items = fxtap_value_items(p->from, desc->args[1], &n);
+    bool is_same = n == tensor.n_dims;
+    for (size_t i = 0; is_same && i < n; i++) {
+        fxtap_value item = items[i];
+        fxtap_node_desc symbol;
+        if (fxtap_value_kind_of(p->from, item) == FXTAP_V_NODE &&
+            get(p, fxtap_value_node(p->from, item), &symbol) == FXTAP_OK && symbol.meta != 0)
+            item = symbol.meta;
+        is_same = same_values(p->from, &item, &tensor.shape[i], 1);
+    }
+    return is_same;
+}
+
 static bool is_integer_result(const fxtap_graph *graph, fxtap_value meta) {
     fxtap_tensor_meta tensor = {.struct_size = sizeof tensor};
     if (meta == 0 || fxtap_value_tensor(graph, meta, &tensor) != FXTAP_OK)
@@ -151,6 +170,8 @@ static bool holds(const passes *p, noop_kind kind, const fxtap_node_desc *desc) 
         return desc->n_args > 1 && all_are(p->from, desc->args[1], 0);
     case NOOP_INTEGER:
         return is_integer_result(p->from, desc->meta);
+    case NOOP_VIEW:
+        return says_shape(p, desc);
     case NOOP_POWER:
         return is_int(p->from, desc, 1, 1, false);
     default:
