@@ -289,8 +289,12 @@ static void print_function_call(printer *p, const fxtap_node_desc *desc)
         fxtap_buffer_text(p->out, "]");
         return;
     }
+    bool is_aten = desc->target_python == NULL && strncmp(target, "aten.", 5) == 0; /* a record made without torch */
     if (fx_python_is_dotted(target) && strchr(target, '.') != NULL) {
-        import_for(p, target);
+        fxtap_buffer_text(p->out, is_aten ? "torch.ops." : "");
+        if (!is_aten) {
+            import_for(p, target);
+        }
         fxtap_buffer_text(p->out, target);
     } else {
         unrecorded(p, target, strlen(target));

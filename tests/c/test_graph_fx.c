@@ -127,12 +127,16 @@ static void test_symbols(void **state)
                           sg_sym(g, "__import__('os')"), sg_sym(g, "exec(s1)"), sg_sym(g, "u0")};
     fxtap_node item = sg_node(g, FXTAP_OP_CALL_FUNCTION, "item", "aten._local_scalar_dense.default", 0, NULL, sg_sym(g, "u0"));
     sg_node(g, FXTAP_OP_CALL_FUNCTION, "f", "operator.add", 6, args, 0);
+    sg_node(g, FXTAP_OP_CALL_FUNCTION, "a", "aten.relu.default", 0, NULL, 0); /* not from torch: no Python text */
+    sg_node(g, FXTAP_OP_CALL_FUNCTION, "m", "mine.ops.f", 0, NULL, 0);
     fxtap_value result = sg_ref(g, item);
     sg_node(g, FXTAP_OP_OUTPUT, "output", "output", 1, &result, 0);
     fxtap_buffer text;
     print(g, &text);
     check_contains(&text, "f = operator.add((n + x.size(1)), (Max(1, (x.size(1)//2))), _unrecorded('s9'), "
                           "_unrecorded(\"__import__('os')\"), _unrecorded('exec(s1)'), (item))\n");
+    check_contains(&text, "    a = torch.ops.aten.relu.default()\n    m = mine.ops.f()\n");
+    check_contains(&text, "import torch\nimport mine.ops\n");
     check_contains(&text, "    return item\n");
     fxtap_buffer_clear(&text);
     fxtap_graph_free(g);

@@ -1,0 +1,107 @@
+"""fxtap graph: formats, parts, files, and what it refuses."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import pytest
+from conftest import Run
+
+
+def test_python_is_the_default(run: Run, small: Path) -> None:
+    done = run("graph", small)
+    assert (done.returncode, done.stderr) == (0, "")
+    compile(done.stdout, "graph.py", "exec")
+    assert done.stdout.startswith("# graph_1 (inference) of ")
+    assert "mul = torch.ops.aten.mul.Scalar(arg0_1, 2.0)" in done.stdout
+    assert run("graph", small, "--format", "fx").stdout == done.stdout
+
+
+@pytest.mark.parametrize("name", ["py", "txt", "pbtxt", "dot"])
+def test_formats(run: Run, small: Path, name: str) -> None:
+    begin = {"py": "# -*- coding", "txt": "name: ", "pbtxt": "node {", "dot": 'digraph "graph_1'}[name]
+    done = run("graph", small, "-f", name)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith(begin)
+
+
+def test_json(run: Run, small: Path) -> None:
+    data = json.loads(run("graph", small, "-f", "json").stdout)
+    assert [node["name"] for node in data["nodes"]][:2] == ["arg0_1", "mul"]
+
+
+def test_page_has_statistics(run: Run, small: Path, tmp_path: Path) -> None:
+    done = run("graph", small, "--html", "page.html", "--step", "0")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "Wrote page.html\n")
+    page = (tmp_path / "page.html").read_text()
+    data = json.loads(page.partition('id="data">')[2].partition("</script>")[0])
+    nodes = {node["name"]: node for node in data["graphs"][0]["nodes"]}
+    places = {stat["place"]: stat for stat in nodes["mul"]["stats"]}
+    assert places["OUTPUT.0"]["shape"] == "2, 3"
+    assert places["OUTPUT.0"]["count"] == 6
+    assert places["OUTPUT.0"]["file"].endswith(".npy")
+    assert nodes["arg0_1"]["stats"] == []
+    assert run("graph", small, "-f", "html", "--step", "0").stdout == page
+
+
+def test_no_file_is_written_over(run: Run, small: Path, tmp_path: Path) -> None:
+    (tmp_path / "out.py").write_text("mine")
+    done = run("graph", small, "-o", "out.py")
+    assert done.returncode == 2
+    assert "out.py" in done.stderr and "--force" in done.stderr
+    assert (tmp_path / "out.py").read_text() == "mine"
+    assert run("graph", small, "-o", "out.py", "--force").returncode == 0
+    assert (tmp_path / "out.py").read_text() == run("graph", small).stdout
+
+
+def test_summary(run: Run, small: Path) -> None:
+    done = run("graph", small, "--summary", "--english")
+    rows = list(csv.DictReader(io.StringIO(done.stdout.removeprefix("\ufeff"))))
+    assert [row["target"] for row in rows][0] == "aten.mul.Scalar"
+    assert rows[0]["inputs"] == "1x: (float32(2, 3), 2.0)"
+    assert run("graph", small, "--summary").stdout.startswith("\ufeff目标函数,")
+
+
+def test_parts(run: Run, small: Path) -> None:
+    done = run("graph", small, "--around", "mul", "--hops", "0")
+    assert "    arg0_1," in done.stdout and "mul = " in done.stdout and "sum_1" not in done.stdout
+    assert "sum_1 = " in run("graph", small, "--around", "mul", "--hops", "1").stdout
+    done = run("graph", small, "--op", "aten.sum*")
+    assert "    mul," in done.stdout and "mul = " not in done.stdout
+    done = run("graph", small, "--around", "nope")
+    assert (done.returncode, done.stderr) == (2, "fxtap: no node named nope\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["-f", "svg"], "those are fx, json, dot"),
+        (["--html", "a.html", "--summary"], "--html writes its own file"),
+        (["--html", "a.html", "-f", "fx"], "--html writes its own file"),
+        (["--summary", "-f", "fx"], "--summary is a CSV"),
+        (["--graph", "7"], "7"),
+        (["--hops", "x"], "x"),
+        (["--nonsense"], "nonsense"),
+    ],
+)
+def test_refusals(run: Run, small: Path, arguments: list[str], message: str, tmp_path: Path) -> None:
+    done = run("graph", small, *arguments)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert message in done.stderr and done.stderr.count("\n") == 1
+    assert not (tmp_path / "a.html").exists()
+
+
+def test_dump_without_an_index(run: Run, toy: Path) -> None:
+    done = run("graph", toy)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "index" in done.stderr
+
+
+def test_operands(run: Run, small: Path) -> None:
+    assert "a DUMP is wanted" in run("graph").stderr
+    assert "one DUMP is wanted" in run("graph", small, small).stderr
+    assert run("graph", "nowhere").returncode == 2
+    assert run("graph", "--help").stdout.startswith("usage: fxtap graph [options] DUMP\n")
