@@ -8,6 +8,7 @@ import json
 from pathlib import Path
 
 import pytest
+
 from conftest import Run
 
 
@@ -60,7 +61,7 @@ def test_no_file_is_written_over(run: Run, small: Path, tmp_path: Path) -> None:
 def test_summary(run: Run, small: Path) -> None:
     done = run("graph", small, "--summary", "--english")
     rows = list(csv.DictReader(io.StringIO(done.stdout.removeprefix("\ufeff"))))
-    assert [row["target"] for row in rows][0] == "aten.mul.Scalar"
+    assert rows[0]["target"] == "aten.mul.Scalar"
     assert rows[0]["inputs"] == "1x: (float32(2, 3), 2.0)"
     assert run("graph", small, "--summary").stdout.startswith("\ufeff目标函数,")
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 import torch
-from captured import catch
 
+from captured import catch
 from fxtap import _core
 
 # Symbols are named after the sources of sizes, so other variable names are other symbols, in another order of terms.
