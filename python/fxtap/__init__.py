@@ -10,15 +10,18 @@ model = torch.compile(model, backend=torchair.get_npu_backend(compiler_config=co
 
 from __future__ import annotations
 
+import importlib
 import logging
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import _core
-from .backend import get_npu_backend
 from .config import CompilerConfig, OptionError
 from .reading import open_dump as open
-from .scope import dump
-from .selection import FilterError, glob_filter
+
+if TYPE_CHECKING:
+    from .backend import get_npu_backend
+    from .scope import dump
+    from .selection import FilterError, glob_filter, module_path
 
 __version__ = _core.version
 
@@ -31,17 +34,30 @@ __all__ = [
     "get_npu_backend",
     "glob_filter",
     "logger",
+    "module_path",
     "open",
 ]
 
 logger = logging.getLogger("fxtap")
 
+_NEED_TORCH = {
+    "FilterError": "selection",
+    "dump": "scope",
+    "get_npu_backend": "backend",
+    "glob_filter": "selection",
+    "module_path": "selection",
+}
+"""Imported when first asked for, so that a dump can be read without torch."""
+
 
 def __getattr__(name: str) -> Any:
-    """Look for what fxtap does not have in the real TorchAir, where it is installed."""
-    from .ascend import real_torchair
+    """Import what needs torch; look for what fxtap does not have in the real TorchAir, where it is installed."""
+    if name in _NEED_TORCH:
+        return getattr(importlib.import_module(f".{_NEED_TORCH[name]}", __name__), name)
+    if not name.startswith("_"):
+        from .ascend import real_torchair
 
-    torchair = None if name.startswith("__") else real_torchair()
-    if torchair is None:
-        raise AttributeError(f"module 'fxtap' has no attribute {name!r}")
-    return getattr(torchair, name)
+        torchair = real_torchair()
+        if torchair is not None:
+            return getattr(torchair, name)
+    raise AttributeError(f"module 'fxtap' has no attribute {name!r}")

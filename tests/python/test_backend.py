@@ -3,6 +3,7 @@
 import logging
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -404,3 +405,66 @@ class TestWithoutDump:
     def test_wrong_configuration(self) -> None:
         with pytest.raises(TypeError, match="CompilerConfig"):
             fxtap.get_npu_backend(compiler_config={"type": "npy"})  # type: ignore[arg-type]
+
+
+class TestRealTorchAir:
+    """Where torch_npu is installed, graphs that are not dumped are TorchAir's, with all that was configured."""
+
+    @pytest.fixture
+    def torchair(self, monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
+        import fxtap.backend
+
+        class Section:
+            def __init__(self, **entries: object) -> None:
+                self.__dict__.update(entries)
+
+            def __setattr__(self, name: str, value: object) -> None:
+                if name not in self.__dict__:
+                    raise ValueError(f"has no option {name}")
+                self.__dict__[name] = value
+
+        def compiler_config() -> Section:
+            data_dump = Section(type=None, path=None, filter=None)
+            return Section(
+                mode="max-autotune",
+                experimental_config=Section(frozen_parameter=False),
+                debug=Section(data_dump=data_dump, run_eagerly=False),
+            )
+
+        def get_npu_backend(*, compiler_config: Section, custom_decompositions: dict[object, object]) -> object:
+            module.used.append((compiler_config, custom_decompositions))
+            return lambda gm, inputs: gm.forward
+
+        module = SimpleNamespace(CompilerConfig=compiler_config, get_npu_backend=get_npu_backend, used=[])
+        monkeypatch.setattr(fxtap.backend, "real_torchair", lambda: module)
+        return module
+
+    def test_configuration_is_passed_on(
+        self, torchair: SimpleNamespace, caplog: pytest.LogCaptureFixture, recwarn: pytest.WarningsRecorder
+    ) -> None:
+        config = fxtap.CompilerConfig()
+        config.mode = "reduce-overhead"
+        config.experimental_config.frozen_parameter = True
+        config.ge_config.oo_level = "O1"  # this TorchAir has no ge_config
+        config.inner_backend = "eager"
+        table = {O.silu.default: torch.nn.functional.silu}
+        backend = fxtap.get_npu_backend(compiler_config=config, custom_decompositions=table)
+        assert torch.compile(torch.sin, backend=backend)(torch.zeros(2)).tolist() == [0.0, 0.0]
+        ((real, decompositions),) = torchair.used
+        assert (real.mode, real.experimental_config.frozen_parameter) == ("reduce-overhead", True)
+        assert decompositions == table
+        assert "ge_config.oo_level" in caplog.text and "inner_backend" not in caplog.text
+        assert not [warning for warning in recwarn if "TorchAir" in str(warning.message)]
+
+    def test_a_dump_does_not_need_it(self, torchair: SimpleNamespace, tmp_path: Path) -> None:
+        run(tmp_path, torch.sin, torch.ones(2))
+        assert not torchair.used and len(graphs(tmp_path)) == 1
+
+
+def test_what_fxtap_lacks_is_looked_for_in_torchair(monkeypatch: pytest.MonkeyPatch) -> None:
+    import fxtap.ascend
+
+    with pytest.raises(AttributeError, match="cache_compile"):
+        _ = fxtap.cache_compile
+    monkeypatch.setattr(fxtap.ascend, "real_torchair", lambda: SimpleNamespace(cache_compile="there"))
+    assert fxtap.cache_compile == "there"

@@ -2,6 +2,7 @@
 
 import os
 import resource
+import shutil
 import subprocess
 import sys
 import textwrap
@@ -172,3 +173,92 @@ def test_ranks(tmp_path: Path) -> None:
 
 def test_import_changes_no_floating_point_mode() -> None:
     assert fxtap.__version__ and sys.float_info.min / 2 != 0
+
+
+def test_a_dump_is_read_without_torch(tmp_path: Path) -> None:
+    run(tmp_path / "out", torch.sin, torch.ones(2))
+    done = python(
+        """
+        import sys, fxtap
+        print(fxtap.open("out").tensors()[0].numpy().tolist(), fxtap.CompilerConfig().mode, "torch" in sys.modules)
+        """,
+        tmp_path,
+    )
+    assert done.stdout == "[1.0, 1.0] max-autotune False\n", done.stderr
+
+
+def test_many_processes_start_one_fresh_root_together(tmp_path: Path) -> None:
+    done = python(
+        """
+        import os, torch, fxtap
+        torch.set_num_threads(1)
+        from torch.fx import symbolic_trace
+        from fxtap import _core
+        from fxtap.session import next_graph_id
+        gm = symbolic_trace(lambda x: torch.ops.aten.sin.default(x))
+        reader, writer = os.pipe()
+        children = []
+        for k in range(16):
+            pid = os.fork()
+            if pid == 0:
+                os.close(writer)
+                os.read(reader, 1)  # all begin when the parent closes its end
+                record = _core.record(gm)
+                dump = _core.Dump("out")
+                program = _core.Program(gm, record, dump, next_graph_id(), [None] * len(record))
+                for step in range(3):
+                    program([torch.full((4,), float(k))])
+                dump.close()
+                os._exit(0)
+            children.append(pid)
+        os.close(reader)
+        os.close(writer)
+        print([os.waitpid(pid, 0)[1] for pid in children])
+        """,
+        tmp_path,
+    )
+    assert done.stdout == f"{[0] * 16}\n", done.stderr
+    dump = fxtap.open(tmp_path / "out", run=-1)
+    assert len(dump.graphs) == 16 and not dump.warnings
+    values = set()
+    for graph in dump.graphs:
+        assert [step.state for step in graph.steps] == ["whole"] * 3
+        values.add(graph.tensors(io="INPUT")[0].numpy()[0])
+    assert values == set(range(16))
+
+
+def test_root_that_vanishes_between_steps(tmp_path: Path) -> None:
+    model = torch.compile(torch.sin, backend=dumping(tmp_path / "out"))
+    model(torch.ones(2))
+    shutil.rmtree(tmp_path / "out")
+    try:
+        assert torch.equal(model(torch.ones(2)), torch.ones(2).sin())
+    except OSError as error:  # one clear line, or a new tree: both are right, a crash or silence is not
+        assert str(tmp_path) in str(error)
+    else:
+        assert list((tmp_path / "out").rglob("*.npy"))
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs to become another user")
+def test_read_only_folder(tmp_path: Path) -> None:
+    done = python(
+        """
+        import os, torch, fxtap
+        options = {"data_dump.type": "npy", "data_dump.path": "out"}
+        model = torch.compile(torch.sin, backend="fxtap", options=options)
+        model(torch.ones(2))
+        os.chmod(".", 0o755)
+        os.chmod("out/worldsize1_global_rank0/graph_1", 0o500)
+        os.seteuid(65534)
+        for _ in range(2):
+            try:
+                model(torch.ones(2))
+            except PermissionError as error:
+                print(error.errno, error.filename)
+        """,
+        tmp_path,
+    )
+    lines = done.stdout.splitlines()
+    assert len(lines) == 2, done.stderr
+    for line in lines:
+        assert line.startswith(f"13 {tmp_path}")
