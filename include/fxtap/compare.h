@@ -234,6 +234,8 @@ FXTAP_API size_t fxtap_report_warning_count(const fxtap_report *report);
 FXTAP_API const char *fxtap_report_warning(const fxtap_report *report, size_t i);
 FXTAP_API const char *fxtap_verdict_name(fxtap_verdict verdict); /* "same", "close", "different", "shape mismatch", ... */
 FXTAP_API const char *fxtap_pairing_name(fxtap_pairing pairing);
+/* "operator", "graph input", "weight", "random", "region" */
+FXTAP_API const char *fxtap_origin_reason_name(fxtap_origin_reason reason);
 
 /* Shards of one comparison, compared elsewhere: as bytes, and put together again in the order of the groups. */
 FXTAP_API fxtap_status fxtap_report_serialise(const fxtap_report *report, void **out, size_t *n_bytes_out);

@@ -1,4 +1,5 @@
 /* module.c - the module fxtap._core. */
+#include "compare.h"
 #include "dump_type.h"
 #include "fxtap/status.h"
 #include "print.h"
@@ -14,7 +15,8 @@ static int exec_module(PyObject *module)
         fx_add_type(module, &fx_dump_spec, &state->dump_type) < 0 ||
         fx_add_type(module, &fx_program_spec, &state->program_type) < 0 ||
         fx_add_type(module, &fx_reader_spec, &state->reader_type) < 0 ||
-        fx_add_type(module, &fx_tensors_spec, &state->tensors_type) < 0) {
+        fx_add_type(module, &fx_tensors_spec, &state->tensors_type) < 0 ||
+        fx_add_type(module, &fx_report_spec, &state->report_type) < 0) {
         return -1;
     }
     return PyModule_AddStringConstant(module, "version", fxtap_version());
@@ -55,6 +57,12 @@ static PyMethodDef methods[] = {
      PyDoc_STR("The text of a graph in one of several formats.")},
     {"summarise", (PyCFunction)(void (*)(void))fx_summarise, METH_VARARGS | METH_KEYWORDS,
      PyDoc_STR("The summary of a graph's operators, as CSV.")},
+    {"compare", (PyCFunction)(void (*)(void))fx_compare_function, METH_VARARGS | METH_KEYWORDS,
+     PyDoc_STR("Compare two dumps.")},
+    {"compare_ranks", (PyCFunction)(void (*)(void))fx_compare_ranks_function, METH_VARARGS | METH_KEYWORDS,
+     PyDoc_STR("Compare the ranks of one dump among themselves.")},
+    {"load_rules", fx_load_rules_function, METH_O, PyDoc_STR("The rules of a TOML file.")},
+    {"merge_reports", fx_merge_reports_function, METH_O, PyDoc_STR("One report from the bytes of its shards.")},
     {"force_dlpack_fallback", force_fallback, METH_O,
      PyDoc_STR("For tests: take every tensor by __dlpack__ instead of the exchange table.")},
     {NULL, NULL, 0, NULL},

@@ -15,6 +15,7 @@ import logging
 from typing import TYPE_CHECKING, Any
 
 from . import _core
+from .comparison import Rule, compare, compare_ranks
 from .config import CompilerConfig, OptionError
 from .reading import open_dump as open
 
@@ -29,7 +30,10 @@ __all__ = [
     "CompilerConfig",
     "FilterError",
     "OptionError",
+    "Rule",
     "__version__",
+    "compare",
+    "compare_ranks",
     "dump",
     "get_npu_backend",
     "glob_filter",

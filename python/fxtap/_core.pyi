@@ -198,5 +198,95 @@ class Reader:
     ) -> Tensors:
         """Tensors in order of rank, graph, step, execution; -1 means all. `io`: 0 INPUT, 1 OUTPUT, 2 INOUT."""
 
+@final
+class Report:
+    """A finished comparison (include/fxtap/compare.h): a sequence of pairs, each a dict; what is not known is None."""
+
+    def __len__(self) -> int: ...
+    def __getitem__(self, i: int, /) -> dict[str, Any]: ...
+    def columns(self, names: Sequence[str] = ..., /) -> dict[str, list[Any]]:
+        """The pairs field by field: the named ones, else all that fit a table."""
+    @property
+    def verdict(self) -> str: ...
+    @property
+    def counts(self) -> dict[str, int]:
+        """Verdict -> pairs."""
+    @property
+    def pairings(self) -> dict[str, int]:
+        """Way of pairing -> pairs."""
+    @property
+    def origins(self) -> list[dict[str, Any]]:
+        """Their `pair` is a dict as the report's items."""
+    @property
+    def groups(self) -> list[dict[str, Any]]: ...
+    @property
+    def first_non_finite(self) -> dict[str, Any] | None: ...
+    @property
+    def warnings(self) -> list[str]: ...
+    def print(
+        self, format: int, *, width: int = 0, colour: bool = False, ascii: bool = False, quiet: bool = False
+    ) -> bytes:
+        """As text (1), JSON (2), CSV (3) or HTML (4), in UTF-8. `width` in columns, 0: 80."""
+    def serialise(self) -> bytes: ...
+
+Rule = tuple[
+    str | None, str | None, str | None,
+    float | None, float | None, float | None, float | None, float | None, float | None,
+]  # fmt: skip
+"""dtype, target, node; rtol, atol, cosine, max_abs, rel_l2, max_ulp."""
+
+def compare(
+    golden: str | bytes | PathLike[str] | PathLike[bytes],
+    target: str | bytes | PathLike[str] | PathLike[bytes],
+    /,
+    *,
+    run: int | tuple[int, int] = 0,
+    rank: int | tuple[int, int] = -1,
+    graph: int | tuple[int, int] = -1,
+    step: int | tuple[int, int] = -1,
+    op: str | None = None,
+    map: str | PathLike[str] | None = None,
+    rules: Sequence[Rule] = (),
+    read_all: bool = False,
+    fail_fast: bool = False,
+    threads: int = 0,
+    shard: int = 0,
+    n_shards: int = 0,
+    n_worst: int = 5,
+    progress: Callable[[int, int], object] | None = None,
+) -> Report:
+    """
+    Compare two dumps, without the GIL. A pair selects golden's and target's; 0 is the latest run, -1 stands for all.
+
+    Signals are seen ten times a second; an exception of a handler or of `progress` ends the comparison.
+    """
+
+def compare_ranks(
+    dump: str | bytes | PathLike[str] | PathLike[bytes],
+    /,
+    *,
+    run: int | tuple[int, int] = 0,
+    rank: int | tuple[int, int] = -1,
+    graph: int | tuple[int, int] = -1,
+    step: int | tuple[int, int] = -1,
+    op: str | None = None,
+    map: str | PathLike[str] | None = None,
+    rules: Sequence[Rule] = (),
+    read_all: bool = False,
+    fail_fast: bool = False,
+    threads: int = 0,
+    shard: int = 0,
+    n_shards: int = 0,
+    n_worst: int = 5,
+    progress: Callable[[int, int], object] | None = None,
+) -> Report:
+    """Compare the ranks of one dump with its first, as `compare`."""
+
+def load_rules(path: str | bytes | PathLike[str] | PathLike[bytes], /) -> list[Rule]:
+    """The rules of a TOML file. OSError, ValueError."""
+
+def merge_reports(shards: Sequence[bytes], /) -> Report:
+    """One report from the bytes of its shards, in their order. ValueError."""
+
 def force_dlpack_fallback(on: bool, /) -> bool:
     """For tests: take every tensor by __dlpack__ instead of the exchange table. Returns what was set before."""

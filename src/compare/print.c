@@ -5,7 +5,7 @@
 
 #include "util/error.h"
 
-const char *fx_origin_reason_name(fxtap_origin_reason reason)
+const char *fxtap_origin_reason_name(fxtap_origin_reason reason)
 {
     switch (reason) {
     case FXTAP_ORIGIN_OPERATOR: return "operator";

@@ -9,8 +9,6 @@ void fx_report_print_json(const fxtap_report *report, fxtap_buffer *out);
 void fx_report_print_csv(const fxtap_report *report, fxtap_buffer *out);
 void fx_report_print_html(const fxtap_report *report, fxtap_buffer *out);
 
-/* "operator", "graph input", "weight", "random", "region" */
-const char *fx_origin_reason_name(fxtap_origin_reason reason);
 /* One line for people: "its inputs agree, its output does not" */
 const char *fx_origin_reason_text(fxtap_origin_reason reason);
 /* "INPUT", "OUTPUT", "INOUT" */

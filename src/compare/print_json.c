@@ -112,7 +112,7 @@ static void write_origin(fxtap_json *json, const fxtap_origin *origin)
 {
     fxtap_json_begin_object(json, NULL);
     place(json, origin->pair);
-    fxtap_json_string(json, "reason", fx_origin_reason_name(origin->reason));
+    fxtap_json_string(json, "reason", fxtap_origin_reason_name(origin->reason));
     fxtap_json_double(json, "input_error", origin->input_error);
     fxtap_json_double(json, "output_error", origin->output_error);
     fxtap_json_double(json, "growth", origin->growth);

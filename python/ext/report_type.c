@@ -1,0 +1,406 @@
+/* report_type.c - the type fxtap._core.Report: a finished comparison as plain Python values, or printed. */
+#include "compare.h"
+#include "errors.h"
+#include "reader.h"
+
+typedef struct report_object {
+    PyObject_HEAD
+    fxtap_report *report;
+} report_object;
+
+static const fxtap_report *report_of(PyObject *self)
+{
+    return ((report_object *)self)->report;
+}
+
+PyObject *fx_report_new(fx_state *state, fxtap_report *report)
+{
+    PyTypeObject *type = (PyTypeObject *)state->report_type;
+    allocfunc allocate = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
+    report_object *self = (report_object *)allocate(type, 0);
+    if (self == NULL) {
+        fxtap_report_free(report);
+        return NULL;
+    }
+    self->report = report;
+    return (PyObject *)self;
+}
+
+static void dealloc(PyObject *self)
+{
+    PyTypeObject *type = Py_TYPE(self);
+    freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
+    fxtap_report_free(((report_object *)self)->report);
+    release(self);
+    Py_DECREF(type);
+}
+
+/* ---- values ---- */
+
+static PyObject *shape(int32_t ndim, const int64_t *extents)
+{
+    if (ndim > 0 && extents == NULL) {
+        return Py_NewRef(Py_None);
+    }
+    PyObject *tuple = PyTuple_New(ndim);
+    for (int32_t i = 0; tuple != NULL && i < ndim; i++) {
+        PyObject *extent = PyLong_FromLongLong(extents[i]);
+        if (extent == NULL || PyTuple_SetItem(tuple, i, extent) < 0) {
+            Py_CLEAR(tuple);
+        }
+    }
+    return tuple;
+}
+
+static PyObject *dtype(fxtap_dtype value)
+{
+    return value == FXTAP_DTYPE_NONE ? Py_NewRef(Py_None) : PyUnicode_FromString(fxtap_dtype_name(value));
+}
+
+static PyObject *io(fxtap_io value)
+{
+    static const char *const names[] = {"INPUT", "OUTPUT", "INOUT"};
+    return PyUnicode_FromString(names[value]);
+}
+
+static PyObject *worst(const fxtap_pair *pair)
+{
+    PyObject *list = PyList_New((Py_ssize_t)pair->n_worst);
+    for (size_t i = 0; list != NULL && i < pair->n_worst; i++) {
+        const fxtap_coordinate *at = &pair->worst[i];
+        PyObject *item = Py_BuildValue("(Kdd)", (unsigned long long)at->index, at->golden, at->target);
+        if (item == NULL || PyList_SetItem(list, (Py_ssize_t)i, item) < 0) {
+            Py_CLEAR(list);
+        }
+    }
+    return list;
+}
+
+static PyObject *stats(const fxtap_stats *s)
+{
+    return Py_BuildValue("{s:d,s:d,s:d,s:d,s:d,s:d,s:d,s:K,s:K,s:K,s:K}", "min", s->min, "max", s->max, "mean", s->mean,
+                         "std", s->std, "rms", s->rms, "l2_norm", s->l2_norm, "abs_max", s->abs_max, "count",
+                         (unsigned long long)s->count, "nan_count", (unsigned long long)s->nan_count, "pos_inf_count",
+                         (unsigned long long)s->pos_inf_count, "neg_inf_count", (unsigned long long)s->neg_inf_count);
+}
+
+/*
+ * Fields in their order: name, whether a table has it, where it is known, its value. `p` is the pair; a field that is
+ * not known is None.
+ */
+#define FIELDS(X)                                                                                                      \
+    X(verdict, true, true, PyUnicode_FromString(fxtap_verdict_name(p->verdict)))                                       \
+    X(name, true, true, fx_tell_text(p->name))                                                                         \
+    X(target_name, true, true, fx_tell_text(p->target_name))                                                           \
+    X(node, true, true, fx_tell_text(p->node))                                                                         \
+    X(target, true, true, fx_tell_text(p->target))                                                                     \
+    X(io, true, true, io(p->io))                                                                                       \
+    X(position, true, true, fx_tell_text(p->position))                                                                 \
+    X(rank, true, true, PyLong_FromLong(p->rank))                                                                      \
+    X(graph, true, true, PyLong_FromUnsignedLong(p->graph))                                                            \
+    X(target_graph, true, true, PyLong_FromUnsignedLong(p->target_graph))                                              \
+    X(step, true, true, PyLong_FromLongLong(p->step))                                                                  \
+    X(target_step, true, true, PyLong_FromLongLong(p->target_step))                                                    \
+    X(order, true, true, PyLong_FromSize_t(p->order))                                                                  \
+    X(pairing, true, true, PyUnicode_FromString(fxtap_pairing_name(p->pairing)))                                       \
+    X(confidence, true, true, PyFloat_FromDouble(p->confidence))                                                       \
+    X(golden_dtype, true, true, dtype(p->golden_dtype))                                                                \
+    X(target_dtype, true, true, dtype(p->target_dtype))                                                                \
+    X(golden_shape, true, true, shape(p->ndim, p->shape))                                                              \
+    X(target_shape, true, true, shape(p->target_ndim, p->target_shape))                                                \
+    X(identical_bits, true, p->measured, PyBool_FromLong(p->identical_bits))                                           \
+    X(count, true, p->measured, PyLong_FromUnsignedLongLong(p->count))                                                 \
+    X(mismatched, true, p->measured, PyLong_FromUnsignedLongLong(p->mismatched))                                       \
+    X(nan_mismatched, true, p->measured, PyLong_FromUnsignedLongLong(p->nan_mismatched))                               \
+    X(inf_mismatched, true, p->measured, PyLong_FromUnsignedLongLong(p->inf_mismatched))                               \
+    X(max_abs_err, true, p->measured, PyFloat_FromDouble(p->max_abs_err))                                              \
+    X(max_rel_err, true, p->measured, PyFloat_FromDouble(p->max_rel_err))                                              \
+    X(mean_abs_err, true, p->measured, PyFloat_FromDouble(p->mean_abs_err))                                            \
+    X(rmse, true, p->measured, PyFloat_FromDouble(p->rmse))                                                            \
+    X(cosine, true, p->measured, PyFloat_FromDouble(p->cosine))                                                        \
+    X(rel_l2, true, p->measured, PyFloat_FromDouble(p->rel_l2))                                                        \
+    X(euclidean, true, p->measured, PyFloat_FromDouble(p->euclidean))                                                  \
+    X(max_ulp, true, p->measured, PyFloat_FromDouble(p->max_ulp))                                                      \
+    X(within_1e3, true, p->measured, PyFloat_FromDouble(p->within_1e3))                                                \
+    X(within_5e3, true, p->measured, PyFloat_FromDouble(p->within_5e3))                                                \
+    X(max_abs_index, true, p->measured, PyLong_FromUnsignedLongLong(p->max_abs_index))                                 \
+    X(max_rel_index, true, p->measured, PyLong_FromUnsignedLongLong(p->max_rel_index))                                 \
+    X(rtol, true, p->measured, PyFloat_FromDouble(p->rtol))                                                            \
+    X(atol, true, p->measured, PyFloat_FromDouble(p->atol))                                                            \
+    X(source_file, true, true, fx_tell_text(p->source_file))                                                           \
+    X(source_line, true, true, PyLong_FromLong(p->source_line))                                                        \
+    X(source_code, true, true, fx_tell_text(p->source_code))                                                           \
+    X(module_path, true, true, fx_tell_text(p->module_path))                                                           \
+    X(golden_path, true, true, fx_tell_path(p->golden_path))                                                           \
+    X(target_path, true, true, fx_tell_path(p->target_path))                                                           \
+    X(detail, true, true, fx_tell_text(p->detail))                                                                     \
+    X(worst, false, p->measured, worst(p))                                                                             \
+    X(golden_stats, false, p->has_stats, stats(&p->golden_stats))                                                      \
+    X(target_stats, false, p->has_stats, stats(&p->target_stats))
+
+#define X(field, in_table, known, value)                                                                               \
+    static PyObject *make_##field(const fxtap_pair *p)                                                                 \
+    {                                                                                                                  \
+        return (known) ? (value) : Py_NewRef(Py_None);                                                                 \
+    }
+FIELDS(X)
+#undef X
+
+static const struct field {
+    const char *name;
+    bool in_table;
+    PyObject *(*make)(const fxtap_pair *pair);
+} fields[] = {
+#define X(field, in_table, known, value) {#field, in_table, make_##field},
+    FIELDS(X)
+#undef X
+};
+
+#define N_FIELDS (sizeof fields / sizeof fields[0])
+
+static PyObject *pair_dict(const fxtap_pair *pair)
+{
+    if (pair == NULL) {
+        return Py_NewRef(Py_None);
+    }
+    PyObject *dict = PyDict_New();
+    for (size_t k = 0; dict != NULL && k < N_FIELDS; k++) {
+        if (fx_tell_put(dict, fields[k].name, fields[k].make(pair)) < 0) {
+            Py_CLEAR(dict);
+        }
+    }
+    return dict;
+}
+
+/* ---- pairs ---- */
+
+static Py_ssize_t length(PyObject *self)
+{
+    return (Py_ssize_t)fxtap_report_pair_count(report_of(self));
+}
+
+static PyObject *item(PyObject *self, Py_ssize_t i)
+{
+    if (i < 0 || i >= length(self)) {
+        PyErr_SetString(PyExc_IndexError, "no such pair");
+        return NULL;
+    }
+    return pair_dict(fxtap_report_pair(report_of(self), (size_t)i));
+}
+
+static PyObject *column(const fxtap_report *report, const struct field *field)
+{
+    size_t n = fxtap_report_pair_count(report);
+    PyObject *list = PyList_New((Py_ssize_t)n);
+    for (size_t i = 0; list != NULL && i < n; i++) {
+        PyObject *value = field->make(fxtap_report_pair(report, i));
+        if (value == NULL || PyList_SetItem(list, (Py_ssize_t)i, value) < 0) {
+            Py_CLEAR(list);
+        }
+    }
+    return list;
+}
+
+/* Is this field asked for? `names` NULL: those that a table has. -1 with an exception. */
+static int is_wanted(PyObject *names, const struct field *field)
+{
+    if (names == NULL) {
+        return field->in_table;
+    }
+    PyObject *name = PyUnicode_FromString(field->name);
+    int found = name == NULL ? -1 : PySequence_Contains(names, name);
+    Py_XDECREF(name);
+    return found;
+}
+
+static PyObject *columns(PyObject *self, PyObject *args)
+{
+    PyObject *names = NULL;
+    if (!PyArg_ParseTuple(args, "|O:columns", &names)) {
+        return NULL;
+    }
+    PyObject *dict = PyDict_New();
+    for (size_t k = 0; dict != NULL && k < N_FIELDS; k++) {
+        int wanted = is_wanted(names, &fields[k]);
+        if (wanted < 0 || (wanted > 0 && fx_tell_put(dict, fields[k].name, column(report_of(self), &fields[k])) < 0)) {
+            Py_CLEAR(dict);
+        }
+    }
+    return dict;
+}
+
+/* ---- the rest of a report ---- */
+
+static PyObject *get_verdict(PyObject *self, void *closure)
+{
+    (void)closure;
+    return PyUnicode_FromString(fxtap_verdict_name(fxtap_report_verdict(report_of(self))));
+}
+
+static PyObject *get_counts(PyObject *self, void *closure)
+{
+    (void)closure;
+    PyObject *dict = PyDict_New();
+    for (int v = 0; dict != NULL && v < FXTAP_VERDICT_COUNT; v++) {
+        uint64_t n = fxtap_report_count(report_of(self), (fxtap_verdict)v);
+        if (fx_tell_put(dict, fxtap_verdict_name((fxtap_verdict)v), PyLong_FromUnsignedLongLong(n)) < 0) {
+            Py_CLEAR(dict);
+        }
+    }
+    return dict;
+}
+
+static PyObject *get_pairings(PyObject *self, void *closure)
+{
+    (void)closure;
+    PyObject *dict = PyDict_New();
+    for (int p = 0; dict != NULL && p <= FXTAP_PAIR_ORDER; p++) {
+        uint64_t n = fxtap_report_pairing_count(report_of(self), (fxtap_pairing)p);
+        if (fx_tell_put(dict, fxtap_pairing_name((fxtap_pairing)p), PyLong_FromUnsignedLongLong(n)) < 0) {
+            Py_CLEAR(dict);
+        }
+    }
+    return dict;
+}
+
+static PyObject *get_first_non_finite(PyObject *self, void *closure)
+{
+    (void)closure;
+    return pair_dict(fxtap_report_first_non_finite(report_of(self)));
+}
+
+static PyObject *get_warnings(PyObject *self, void *closure)
+{
+    (void)closure;
+    size_t n = fxtap_report_warning_count(report_of(self));
+    PyObject *list = PyList_New((Py_ssize_t)n);
+    for (size_t i = 0; list != NULL && i < n; i++) {
+        PyObject *line = fx_tell_text(fxtap_report_warning(report_of(self), i));
+        if (line == NULL || PyList_SetItem(list, (Py_ssize_t)i, line) < 0) {
+            Py_CLEAR(list);
+        }
+    }
+    return list;
+}
+
+static PyObject *origin_dict(const fxtap_origin *origin)
+{
+    return Py_BuildValue("{s:s,s:N,s:d,s:d,s:d,s:n,s:N}", "reason", fxtap_origin_reason_name(origin->reason), "pair",
+                         pair_dict(origin->pair), "input_error", origin->input_error, "output_error",
+                         origin->output_error, "growth", origin->growth, "n_carried", (Py_ssize_t)origin->n_carried,
+                         "other_target", fx_tell_text(origin->other_target));
+}
+
+static PyObject *get_origins(PyObject *self, void *closure)
+{
+    (void)closure;
+    size_t n = fxtap_report_origin_count(report_of(self));
+    PyObject *list = PyList_New((Py_ssize_t)n);
+    for (size_t i = 0; list != NULL && i < n; i++) {
+        PyObject *origin = origin_dict(fxtap_report_origin(report_of(self), i));
+        if (origin == NULL || PyList_SetItem(list, (Py_ssize_t)i, origin) < 0) {
+            Py_CLEAR(list);
+        }
+    }
+    return list;
+}
+
+static PyObject *group_dict(const fxtap_group *group)
+{
+    return Py_BuildValue("{s:i,s:I,s:I,s:L,s:L,s:s,s:n,s:n,s:n}", "rank", (int)group->rank, "graph",
+                         (unsigned int)group->graph, "target_graph", (unsigned int)group->target_graph, "step",
+                         (long long)group->step, "target_step", (long long)group->target_step, "pairing",
+                         fxtap_pairing_name(group->pairing), "first_pair", (Py_ssize_t)group->first_pair, "n_pairs",
+                         (Py_ssize_t)group->n_pairs, "n_different", (Py_ssize_t)group->n_different);
+}
+
+static PyObject *get_groups(PyObject *self, void *closure)
+{
+    (void)closure;
+    size_t n = fxtap_report_group_count(report_of(self));
+    PyObject *list = PyList_New((Py_ssize_t)n);
+    for (size_t i = 0; list != NULL && i < n; i++) {
+        PyObject *group = group_dict(fxtap_report_group(report_of(self), i));
+        if (group == NULL || PyList_SetItem(list, (Py_ssize_t)i, group) < 0) {
+            Py_CLEAR(list);
+        }
+    }
+    return list;
+}
+
+/* ---- as text, as bytes ---- */
+
+static PyObject *print(PyObject *self, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"format", "width", "colour", "ascii", "quiet", NULL};
+    int format, width = 0, colour = 0, ascii = 0, quiet = 0;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "i|$ippp:print", names, &format, &width, &colour, &ascii, &quiet)) {
+        return NULL;
+    }
+    fxtap_report_options options = {.struct_size = sizeof options,
+                                    .format = (fxtap_report_format)format,
+                                    .width = width,
+                                    .colour = colour != 0,
+                                    .ascii = ascii != 0,
+                                    .quiet = quiet != 0};
+    fxtap_buffer text;
+    fxtap_buffer_init(&text);
+    const fxtap_report *report = report_of(self);
+    fxtap_status status;
+    Py_BEGIN_ALLOW_THREADS
+    status = fxtap_report_print(report, &options, &text);
+    Py_END_ALLOW_THREADS
+    PyObject *bytes = status == FXTAP_OK ? PyBytes_FromStringAndSize(text.bytes, (Py_ssize_t)text.length)
+                                         : fx_raise(status);
+    fxtap_buffer_clear(&text);
+    return bytes;
+}
+
+static PyObject *serialise(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    void *data = NULL;
+    size_t n_bytes = 0;
+    fxtap_status status = fxtap_report_serialise(report_of(self), &data, &n_bytes);
+    if (status != FXTAP_OK) {
+        return fx_raise(status);
+    }
+    PyObject *bytes = PyBytes_FromStringAndSize(data, (Py_ssize_t)n_bytes);
+    fxtap_free(data);
+    return bytes;
+}
+
+static PyGetSetDef getters[] = {
+    {"verdict", get_verdict, NULL, NULL, NULL},
+    {"counts", get_counts, NULL, NULL, NULL},
+    {"pairings", get_pairings, NULL, NULL, NULL},
+    {"origins", get_origins, NULL, NULL, NULL},
+    {"groups", get_groups, NULL, NULL, NULL},
+    {"first_non_finite", get_first_non_finite, NULL, NULL, NULL},
+    {"warnings", get_warnings, NULL, NULL, NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+
+static PyMethodDef methods[] = {
+    {"columns", columns, METH_VARARGS, NULL},
+    {"print", (PyCFunction)(void (*)(void))print, METH_VARARGS | METH_KEYWORDS, NULL},
+    {"serialise", serialise, METH_NOARGS, NULL},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyType_Slot slots[] = {
+    {Py_tp_doc, "A finished comparison (include/fxtap/compare.h): a sequence of pairs."},
+    {Py_tp_dealloc, dealloc},
+    {Py_tp_getset, getters},
+    {Py_tp_methods, methods},
+    {Py_sq_length, length},
+    {Py_sq_item, item},
+    {0, NULL},
+};
+
+PyType_Spec fx_report_spec = {
+    .name = "fxtap._core.Report",
+    .basicsize = sizeof(report_object),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+    .slots = slots,
+};

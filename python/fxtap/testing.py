@@ -1,0 +1,36 @@
+"""Dumps in tests."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .comparison import Dump, Report, compare
+
+__all__ = ["assert_dumps_close"]
+
+
+def assert_dumps_close(golden: Dump, target: Dump | None = None, **options: Any) -> Report:
+    """
+    Assert that two dumps are the same, or close.
+
+    Parameters
+    ----------
+    golden, target, **options
+        As `fxtap.compare`'s.
+
+    Returns
+    -------
+    Report
+        Of the comparison that found no difference.
+
+    Raises
+    ------
+    AssertionError
+        They differ, something is missing on one side, or a file cannot be read. The message is the report as the
+        program prints it.
+    """
+    __tracebackhide__ = True
+    report = compare(golden, target, **options)
+    if report.exit_status != 0:
+        raise AssertionError("\n" + report.to_text())
+    return report
