@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,7 +45,7 @@ static const struct option long_options[] = {
     {"force", no_argument, NULL, OPT_FORCE},
     {"shard", required_argument, NULL, OPT_SHARD},
     {"out", required_argument, NULL, OPT_OUT},
-    {"merge", no_argument, NULL, OPT_MERGE},
+    {"merge", required_argument, NULL, OPT_MERGE},
     {"quiet", no_argument, NULL, 'q'},
     {"help", no_argument, NULL, 'h'},
     {NULL, 0, NULL, 0},
@@ -96,8 +97,8 @@ typedef struct request {
     bool across_ranks;
     bool force;
     bool quiet;
-    bool merge;
-    const char *out_path; /* of a shard */
+    const char *merge_path; /* a folder of shards, 0, 1, 2 ..., which are put together instead of comparing */
+    const char *out_path;   /* of a shard */
     char **inputs;
     size_t n_inputs;
 } request;
@@ -202,7 +203,7 @@ static bool take_option(request *r, int id)
     case OPT_FORCE: r->force = true; return true;
     case OPT_SHARD: return read_shard(r);
     case OPT_OUT: r->out_path = optarg; return true;
-    case OPT_MERGE: r->merge = true; return true;
+    case OPT_MERGE: r->merge_path = optarg; return true;
     case 'q': r->quiet = true; return true;
     default: return take_selection(r, id);
     }
@@ -218,8 +219,8 @@ static bool names_two(const fxtap_compare_options *o)
 static int check_request(const request *r)
 {
     size_t wanted = r->across_ranks || names_two(&r->options) ? 1 : 2;
-    if (r->merge) {
-        return r->n_inputs > 0 ? EXIT_SAME : misused("compare", "--merge needs the files of the shards");
+    if (r->merge_path != NULL && r->out_path != NULL) {
+        return misused("compare", "--merge and --out do not go together");
     }
     if ((r->options.n_shards > 0) != (r->out_path != NULL)) {
         return misused("compare", "--shard and --out go together");
@@ -313,26 +314,42 @@ static fxtap_status read_whole(const char *path, fxtap_buffer *out)
     return failed ? FXTAP_E_IO : fxtap_buffer_status(out);
 }
 
+/* The files 0, 1, 2 ... of a folder, as far as they go; EXIT_SAME, or EXIT_TROUBLE after saying why. */
+static int read_shards(const char *folder, fxtap_buffer **out, size_t *n_out)
+{
+    for (size_t n = 0;; n++) {
+        char path[PATH_MAX];
+        int length = snprintf(path, sizeof path, "%s/%zu", folder, n);
+        if ((size_t)length >= sizeof path) {
+            return trouble("cannot read '%s': %s", folder, strerror(ENAMETOOLONG));
+        }
+        if (access(path, F_OK) != 0) {
+            return n > 0 ? EXIT_SAME : trouble("no shards in '%s'", folder);
+        }
+        *out = must_realloc(*out, n + 1, sizeof **out);
+        fxtap_buffer_init(&(*out)[n]);
+        *n_out = n + 1;
+        if (read_whole(path, &(*out)[n]) != FXTAP_OK) {
+            return trouble("cannot read '%s': %s", path, strerror(errno));
+        }
+    }
+}
+
 static int merge_shards(const request *r, fxtap_report **out)
 {
-    fxtap_buffer *shards = calloc(r->n_inputs, sizeof *shards);
-    const void **bytes = calloc(r->n_inputs, sizeof *bytes);
-    size_t *n_bytes = calloc(r->n_inputs, sizeof *n_bytes);
-    int result = EXIT_SAME;
-    for (size_t i = 0; i < r->n_inputs && shards != NULL && bytes != NULL && n_bytes != NULL; i++) {
-        if (read_whole(r->inputs[i], &shards[i]) != FXTAP_OK) {
-            result = trouble("cannot read '%s': %s", r->inputs[i], strerror(errno));
-            break;
-        }
+    fxtap_buffer *shards = NULL;
+    size_t n = 0;
+    int result = read_shards(r->merge_path, &shards, &n);
+    const void **bytes = must_realloc(NULL, n + 1, sizeof *bytes);
+    size_t *n_bytes = must_realloc(NULL, n + 1, sizeof *n_bytes);
+    for (size_t i = 0; i < n; i++) {
         bytes[i] = shards[i].bytes;
         n_bytes[i] = shards[i].length;
     }
-    if (shards == NULL || bytes == NULL || n_bytes == NULL) {
-        result = trouble("out of memory");
-    } else if (result == EXIT_SAME && fxtap_report_merge(bytes, n_bytes, r->n_inputs, out) != FXTAP_OK) {
+    if (result == EXIT_SAME && fxtap_report_merge(bytes, n_bytes, n, out) != FXTAP_OK) {
         result = trouble_of_library();
     }
-    for (size_t i = 0; i < r->n_inputs && shards != NULL; i++) {
+    for (size_t i = 0; i < n; i++) {
         fxtap_buffer_clear(&shards[i]);
     }
     free(shards);
@@ -420,7 +437,7 @@ static int run(request *r)
     fxtap_rule *loaded = NULL;
     size_t n_loaded = 0;
     int result = EXIT_SAME;
-    if (r->merge) {
+    if (r->merge_path != NULL) {
         result = merge_shards(r, &report);
     } else if (gather_rules(r, &loaded, &n_loaded) != FXTAP_OK) {
         result = trouble_of_library();
@@ -444,7 +461,7 @@ static int run(request *r)
 
 int cmd_compare(int argc, char **argv)
 {
-    request r = {.merge = false};
+    request r = {.merge_path = NULL};
     fxtap_compare_options_init(&r.options);
     fxtap_rule_init(&r.rule);
     opterr = 0;

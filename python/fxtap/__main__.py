@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 import torch
 
 from .backend import fxtap
+from .distributed import is_launched, run_compare
 
 __all__ = ["become_default", "find_program", "main", "run_script"]
 
@@ -21,6 +22,7 @@ USAGE = """\
 usage: python -m fxtap run-script SCRIPT [ARGS...]      run a script with fxtap as torch.compile's default backend
        python -m fxtap run-script -m MODULE [ARGS...]   the same for a module
        python -m fxtap COMMAND [ARGS...]                as the fxtap program: fxtap COMMAND [ARGS...]
+       torchrun ... -m fxtap compare [ARGS...]          fxtap compare, the work split among the processes
 run-script is configured by the environment: FXTAP_TYPE, FXTAP_PATH, FXTAP_FILTER, ... (docs/usage.md)
 """
 
@@ -78,11 +80,17 @@ def find_program() -> str | None:
     return shutil.which("fxtap", path=str(Path(sys.executable).parent)) or shutil.which("fxtap")
 
 
-def run_program(arguments: list[str]) -> NoReturn:
-    """Become the fxtap program."""
+def need_program() -> str:
+    """Return the path of the fxtap program, or end with a line."""
     program = find_program()
     if program is None:
         sys.exit("fxtap: the fxtap program is neither beside python nor on PATH")
+    return program
+
+
+def run_program(arguments: list[str]) -> NoReturn:
+    """Become the fxtap program."""
+    program = need_program()
     os.environ.setdefault("FXTAP_PYTHON", sys.executable)
     sys.stdout.flush()
     os.execv(program, ["fxtap", *arguments])
@@ -95,6 +103,8 @@ def main(arguments: list[str]) -> int:
         return 0 if arguments else 2
     if arguments[0] == "run-script":
         return run_script(arguments[1:])
+    if arguments[0] == "compare" and is_launched():
+        return run_compare(need_program(), arguments[1:])
     run_program(arguments)
 
 

@@ -107,7 +107,7 @@ class Pair:
 
     @property
     def source(self) -> str:
-        """"file:line", "" where that is not known."""
+        """ "file:line", "" where that is not known."""
         return f"{self.source_file}:{self.source_line}" if self.source_file else ""
 
     def __repr__(self) -> str:
@@ -188,7 +188,7 @@ class Origin:
 
     @property
     def source(self) -> str:
-        """"file:line", "" where that is not known."""
+        """ "file:line", "" where that is not known."""
         return self.pair.source
 
 
