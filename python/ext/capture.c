@@ -227,6 +227,11 @@ PyObject *fx_capture_step(fx_capture *c, const fx_instruction *instruction, PyOb
     return result;
 }
 
+void fx_capture_drop(fx_capture *c, PyObject *value)
+{
+    fx_known_drop(&c->known, value);
+}
+
 /* ---- a call ends ---- */
 
 /* Gives the call back as failed, with the exception as its reason. */

@@ -17,6 +17,9 @@ int fx_capture_begin(fx_program *program, fx_capture **out);
 /* Runs a node with what its plan and its effects ask for. As fx_program_invoke(). */
 PyObject *fx_capture_step(fx_capture *capture, const fx_instruction *instruction, PyObject *args, PyObject *kwargs);
 
+/* The loop is about to drop a value. */
+void fx_capture_drop(fx_capture *capture, PyObject *value);
+
 /*
  * Ends a call with its result (a new reference; NULL with an exception when it failed) and gives it on, or takes it
  * away where the dump failed and that is to be raised. NULL is allowed.

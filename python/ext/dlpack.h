@@ -57,7 +57,8 @@ typedef struct fx_dlpack_api_header {
 typedef struct fx_dlpack_api {
     fx_dlpack_api_header header;
     void (*managed_tensor_allocator)(void);
-    void (*managed_tensor_from_py_object_no_sync)(void);
+    /* An owning view: the object itself may die. 0, or -1 with an exception. */
+    int (*managed_tensor_from_py_object_no_sync)(void *object, fx_dlpack_versioned **out);
     void (*managed_tensor_to_py_object_no_sync)(void);
     /* A borrowed view, good for as long as the object lives. 0, or -1 with an exception. */
     int (*dltensor_from_py_object_no_sync)(void *object, fx_dlpack_tensor *out);

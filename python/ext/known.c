@@ -10,24 +10,32 @@ static size_t bucket_of(const fx_known *known, const void *address)
     return (size_t)(hash >> 32) & (known->n_buckets - 1);
 }
 
-/* The tensor is alive and its value as it was submitted. */
-static bool is_valid(const fx_known_value *value)
+static fx_known_value *find(fx_known *known, PyObject *tensor)
 {
-    return value->ticket != 0 && PyWeakref_GetObject(value->reference) == value->object;
+    if (known->n_values == 0) {
+        return NULL;
+    }
+    for (size_t b = bucket_of(known, tensor); known->buckets[b] != 0; b = (b + 1) & (known->n_buckets - 1)) {
+        fx_known_value *value = &known->values[known->buckets[b] - 1];
+        if (value->object == tensor && value->ticket != 0) {
+            return value;
+        }
+    }
+    return NULL;
+}
+
+static void forget(fx_known_value *value)
+{
+    if (value->ticket != 0) {
+        value->ticket = 0;
+        Py_DECREF(value->object); /* may run any code: the value is consistent before */
+    }
 }
 
 fxtap_ticket fx_known_find(fx_known *known, PyObject *tensor)
 {
-    if (known->n_values == 0) {
-        return 0;
-    }
-    for (size_t b = bucket_of(known, tensor); known->buckets[b] != 0; b = (b + 1) & (known->n_buckets - 1)) {
-        const fx_known_value *value = &known->values[known->buckets[b] - 1];
-        if (value->object == tensor && is_valid(value)) {
-            return value->ticket;
-        }
-    }
-    return 0;
+    const fx_known_value *value = find(known, tensor);
+    return value == NULL ? 0 : value->ticket;
 }
 
 static bool has_same_form(const fx_known_value *value, const fxtap_view *view, fxtap_order order)
@@ -47,7 +55,7 @@ fxtap_ticket fx_known_find_memory(fx_known *known, const fxtap_view *view, bool 
     for (size_t b = bucket_of(known, view->data); known->buckets[b] != 0; b = (b + 1) & (known->n_buckets - 1)) {
         const fx_known_value *value = &known->values[known->buckets[b] - 1];
         if (value->first == view->data && value->order != FXTAP_ORDER_STRIDED && value->count == count &&
-            value->dtype == view->dtype && value->flags == view->flags && is_valid(value)) {
+            value->dtype == view->dtype && value->flags == view->flags && value->ticket != 0) {
             *same_form_out = has_same_form(value, view, order);
             return value->ticket;
         }
@@ -74,15 +82,13 @@ static void put_value(fx_known *known, uint32_t index)
     }
 }
 
-/* Leaves the forgotten and the dead out, and makes room for twice what remains. */
+/* Leaves the forgotten out, and makes room for twice what remains. */
 static int rebuild(fx_known *known)
 {
     size_t n = 0;
     for (size_t i = 0; i < known->n_values; i++) {
-        if (is_valid(&known->values[i])) {
+        if (known->values[i].ticket != 0) {
             known->values[n++] = known->values[i];
-        } else {
-            Py_DECREF(known->values[i].reference);
         }
     }
     known->n_values = n;
@@ -145,19 +151,13 @@ int fx_known_add(fx_known *known, PyObject *tensor, const fx_bridged *bridged, f
     if (ticket == 0) {
         return 0;
     }
-    PyObject *reference = PyWeakref_NewRef(tensor, NULL);
-    if (reference == NULL) {
-        return -1;
-    }
     if (make_room(known) < 0) {
-        Py_DECREF(reference);
         return -1;
     }
     fx_known_value *value = &known->values[known->n_values];
     memset(value, 0, sizeof *value);
     value->ticket = ticket;
-    value->reference = reference;
-    value->object = tensor;
+    value->object = Py_NewRef(tensor);
     describe(value, bridged);
     put_value(known, (uint32_t)known->n_values++);
     return 0;
@@ -169,17 +169,49 @@ void fx_known_forget(fx_known *known, PyObject *tensor, const void *first, const
         fx_known_value *value = &known->values[i];
         bool overlaps = (const char *)value->first < (const char *)end && (const char *)first < (const char *)value->end;
         if (value->object == tensor || value->first == NULL || overlaps) {
-            value->ticket = 0;
+            forget(value);
+        }
+    }
+}
+
+/* A tensor that its container (or slot) and we alone hold. */
+static void drop_tensor(fx_known *known, PyObject *tensor)
+{
+    fx_known_value *value = find(known, tensor);
+    if (value != NULL && Py_REFCNT(tensor) <= 2) {
+        forget(value);
+    }
+}
+
+void fx_known_drop(fx_known *known, PyObject *value)
+{
+    if (known->n_values == 0) {
+        return;
+    }
+    bool is_list = PyList_Check(value);
+    if (!is_list && !PyTuple_Check(value)) {
+        drop_tensor(known, value);
+        return;
+    }
+    if (Py_REFCNT(value) > 1) {
+        return; /* somebody has the list itself */
+    }
+    for (Py_ssize_t i = 0; i < (is_list ? PyList_Size(value) : PyTuple_Size(value)); i++) {
+        PyObject *item = is_list ? PyList_GetItem(value, i) : PyTuple_GetItem(value, i);
+        if (item != NULL) {
+            fx_known_drop(known, item);
         }
     }
 }
 
 void fx_known_clear(fx_known *known)
 {
-    for (size_t i = 0; i < known->n_values; i++) {
-        Py_DECREF(known->values[i].reference);
-    }
-    PyMem_Free(known->values);
+    fx_known_value *values = known->values;
+    size_t n_values = known->n_values;
     PyMem_Free(known->buckets);
-    memset(known, 0, sizeof *known);
+    memset(known, 0, sizeof *known); /* whatever runs when a tensor dies finds nothing known */
+    for (size_t i = 0; i < n_values; i++) {
+        forget(&values[i]);
+    }
+    PyMem_Free(values);
 }

@@ -2,8 +2,9 @@
  * known.h - the values that one call has submitted already, so that one value is written once.
  *
  * A value is known by its tensor object and, where it is dense, by its memory: another tensor over the very same bytes
- * (a view, a detached copy) is the same value under another shape. A value is forgotten when its tensor dies (a weak
- * reference tells: addresses are used again) or its memory is about to change.
+ * (a view, a detached copy) is the same value under another shape. A value is forgotten when the run loop drops its
+ * tensor, or when its memory is about to change. Until then it holds the tensor, so that no address is used again.
+ * (Weak references would say as much, but each is one more object for the garbage collector to walk.)
  */
 #ifndef FX_EXT_KNOWN_H
 #define FX_EXT_KNOWN_H
@@ -12,25 +13,24 @@
 #include "fxtap/dump.h"
 
 typedef struct fx_known_value {
-    fxtap_ticket ticket;  /* 0: forgotten */
-    PyObject *reference;  /* owned weak reference to the tensor */
-    PyObject *object;     /* the tensor's address, never followed */
-    const void *first;    /* the memory its elements lie in; NULL: not known */
+    fxtap_ticket ticket; /* 0: forgotten */
+    PyObject *object;    /* the tensor, owned; only an address when forgotten */
+    const void *first;   /* the memory its elements lie in; NULL: not known */
     const void *end;
     fxtap_dtype dtype;
     uint32_t flags;
     fxtap_order order;
     uint64_t count;
     int32_t ndim;
-    int64_t shape[6];     /* where ndim is 6 or less */
+    int64_t shape[6];    /* where ndim is 6 or less */
 } fx_known_value;
 
 typedef struct fx_known {
     fx_known_value *values;
     size_t n_values;
     size_t capacity;
-    uint32_t *buckets;    /* index of a value plus one; each value is there by object and by memory */
-    size_t n_buckets;     /* a power of two */
+    uint32_t *buckets;   /* index of a value plus one; each value is there by object and by memory */
+    size_t n_buckets;    /* a power of two */
     size_t n_used;
 } fx_known;
 
@@ -48,6 +48,9 @@ int fx_known_add(fx_known *known, PyObject *tensor, const fx_bridged *bridged, f
 
 /* Forgets the tensor and all values that lie in [first, end) or of which it is not known where they lie. */
 void fx_known_forget(fx_known *known, PyObject *tensor, const void *first, const void *end);
+
+/* The run loop drops a value: forgets the tensors in it that nobody else holds. */
+void fx_known_drop(fx_known *known, PyObject *value);
 void fx_known_clear(fx_known *known);
 
 #endif

@@ -173,7 +173,11 @@ static PyObject *loop(run *r)
         }
         r->values[instruction->slot] = result;
         for (size_t d = 0; d < instruction->n_dead; d++) {
-            Py_CLEAR(r->values[instruction->dead[d]]);
+            PyObject **dead = &r->values[instruction->dead[d]];
+            if (r->capture != NULL) {
+                fx_capture_drop(r->capture, *dead);
+            }
+            Py_CLEAR(*dead);
         }
     }
     PyErr_SetString(PyExc_SystemError, "the program has no return");

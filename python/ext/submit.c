@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "dlpack.h"
 #include "errors.h"
 
 #define RELEASE_GIL_BYTES 65536
@@ -54,13 +55,22 @@ static void on_release(void *context)
     held->capture->done = held;
 }
 
+static void give_up(fx_held *held)
+{
+    fx_held copy = *held;
+    PyMem_Free(held);
+    if (copy.managed != NULL && copy.managed->deleter != NULL) {
+        copy.managed->deleter(copy.managed);
+    }
+    Py_XDECREF(copy.owner);
+}
+
 void fx_submit_release(capture *c)
 {
     while (c->done != NULL) {
         fx_held *held = c->done;
         c->done = held->next;
-        Py_DECREF(held->owner); /* may run any code: the list is consistent before */
-        PyMem_Free(held);
+        give_up(held); /* may run any code: the list is consistent before */
     }
 }
 
@@ -76,20 +86,51 @@ static int reserve(capture *c, uint64_t bytes)
     return ok(status);
 }
 
-/* Takes bridged->owner over. */
-static int queue_view(capture *c, fx_place *place, fx_bridged *bridged, fxtap_ticket *out)
+static fxtap_status submit(capture *c, const fxtap_submission *submission, uint64_t bytes, fxtap_ticket *out)
+{
+    fxtap_status status;
+    if (c->plan->is_sync && bytes > RELEASE_GIL_BYTES) {
+        Py_BEGIN_ALLOW_THREADS
+        status = fxtap_call_submit(c->call, submission, out);
+        Py_END_ALLOW_THREADS
+        return status;
+    }
+    return fxtap_call_submit(c->call, submission, out);
+}
+
+/* Holds the memory of a bridged tensor; takes bridged->owner over. NULL with an exception. */
+static fx_held *hold(capture *c, PyObject *tensor, fx_bridged *bridged)
+{
+    fx_held *held = PyMem_Calloc(1, sizeof *held);
+    if (held == NULL) {
+        PyErr_NoMemory();
+        return NULL;
+    }
+    held->capture = c;
+    const fx_dlpack_api *api = c->state->exchange;
+    if (bridged->owner == tensor && !c->plan->is_sync && api->managed_tensor_from_py_object_no_sync != NULL) {
+        if (api->managed_tensor_from_py_object_no_sync(tensor, &held->managed) == 0) {
+            return held;
+        }
+        held->managed = NULL;
+        PyErr_Clear();
+    }
+    held->owner = bridged->owner;
+    bridged->owner = NULL;
+    return held;
+}
+
+/* Queues a job that reads the view. */
+static int queue_view(capture *c, fx_place *place, PyObject *tensor, fx_bridged *bridged, fxtap_ticket *out)
 {
     uint64_t bytes;
     if (ok(fxtap_view_saved_bytes(&bridged->view, &bytes)) < 0 || reserve(c, bytes) < 0) {
         return -1;
     }
-    fx_held *held = PyMem_Malloc(sizeof *held);
+    fx_held *held = hold(c, tensor, bridged);
     if (held == NULL) {
-        PyErr_NoMemory();
         return -1;
     }
-    *held = (fx_held){c, bridged->owner, NULL};
-    bridged->owner = NULL;
     fxtap_submission submission = {.struct_size = sizeof submission,
                                    .slot = place->slot,
                                    .stamp_us = c->stamp_us,
@@ -100,30 +141,32 @@ static int queue_view(capture *c, fx_place *place, fx_bridged *bridged, fxtap_ti
                                    .original_strides = bridged->original_strides,
                                    .release = on_release,
                                    .context = held};
-    fxtap_status status;
-    if (c->plan->is_sync && bytes > RELEASE_GIL_BYTES) {
-        Py_BEGIN_ALLOW_THREADS
-        status = fxtap_call_submit(c->call, &submission, out);
-        Py_END_ALLOW_THREADS
-    } else {
-        status = fxtap_call_submit(c->call, &submission, out);
-    }
-    return ok(status);
+    return ok(submit(c, &submission, bytes, out));
 }
 
-/* A view of the tensor is there: another name of a known value, or a new one. */
+/* 1 when the view is another name of a known value, and saved as such; 0 when not; -1 with an exception. */
+static int submit_alias(capture *c, fx_place *place, PyObject *tensor, const fx_bridged *bridged)
+{
+    bool same_form = false;
+    fxtap_ticket ticket = bridged->is_copy ? 0 : fx_known_find_memory(&c->known, &bridged->view, &same_form);
+    if (ticket == 0) {
+        return 0;
+    }
+    const fxtap_view *view = same_form ? NULL : &bridged->view;
+    if (ok(fxtap_call_alias(c->call, place->slot, c->stamp_us, ticket, view)) < 0) {
+        return -1;
+    }
+    return !same_form || fx_known_add(&c->known, tensor, bridged, ticket) == 0 ? 1 : -1;
+}
+
 static int submit_view(capture *c, fx_place *place, PyObject *tensor, fx_bridged *bridged)
 {
-    fxtap_ticket ticket = 0;
-    if (!bridged->is_copy) {
-        bool same_form = false;
-        ticket = fx_known_find_memory(&c->known, &bridged->view, &same_form);
-        if (ticket != 0) {
-            const fxtap_view *view = same_form ? NULL : &bridged->view;
-            return ok(fxtap_call_alias(c->call, place->slot, c->stamp_us, ticket, view));
-        }
+    int is_alias = submit_alias(c, place, tensor, bridged);
+    if (is_alias != 0) {
+        return is_alias < 0 ? -1 : 0;
     }
-    if (queue_view(c, place, bridged, &ticket) < 0) {
+    fxtap_ticket ticket = 0;
+    if (queue_view(c, place, tensor, bridged, &ticket) < 0) {
         return -1;
     }
     return fx_known_add(&c->known, tensor, bridged, ticket);

@@ -8,11 +8,15 @@
 #include "known.h"
 #include "plan.h"
 
-/* A tensor that a queued job reads; its references are given up once the job is done, with the GIL held. */
+/*
+ * What a queued job reads from, given up once the job is over, with the GIL held: memory by its DLPack handle (so
+ * that the Python tensor can die in time, and the garbage collector has less to walk), or any object.
+ */
 typedef struct fx_held {
     struct fx_capture *capture;
-    PyObject *owner;
-    struct fx_held *next;
+    PyObject *owner; /* owned, or NULL */
+    struct fx_dlpack_versioned *managed;
+    struct fx_held *next; /* among those whose job is over */
 } fx_held;
 
 struct fx_capture {
