@@ -171,7 +171,8 @@ static PyObject *node_flags(const fxtap_graph *graph, fxtap_node node, const fxt
         const char *name;
     } flags[] = {{FXTAP_NODE_MUTATES, "mutates"}, {FXTAP_NODE_UNDEFINED, "undefined"},
                  {FXTAP_NODE_RANDOM, "random"},   {FXTAP_NODE_ASYNC, "async"},
-                 {FXTAP_NODE_TARGET_ATEN, "aten"}, {FXTAP_NODE_VIEW, "view"}};
+                 {FXTAP_NODE_TARGET_ATEN, "aten"}, {FXTAP_NODE_VIEW, "view"},
+                 {FXTAP_NODE_WEIGHT, "weight"}};
     (void)graph;
     (void)node;
     PyObject *list = PyList_New(0);

@@ -256,6 +256,9 @@ static int fill_node(fx_recorder *r, PyObject *node, PyObject *fields[4], node_p
         PyErr_Format(PyExc_TypeError, "node %S: meta is not a dict", node);
         return -1;
     }
+    if (desc->op == FXTAP_OP_PLACEHOLDER && PyDict_GetItemString(meta, "fxtap_weight") != NULL) {
+        desc->flags |= FXTAP_NODE_WEIGHT; /* set by weights.py */
+    }
     if (set_args(r, fields[1], names, parts, desc) < 0 || set_kwargs(r, fields[2], parts, desc) < 0 ||
         set_stack(meta, parts, desc) < 0 || set_module(meta, parts, desc) < 0) {
         return -1;

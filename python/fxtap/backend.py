@@ -24,6 +24,7 @@ from .environment import apply_environment
 from .scope import active
 from .selection import skip_reasons
 from .session import next_graph_id, open_dump, watch_fork
+from .weights import mark_weights
 
 __all__ = ["Backend", "fxtap", "get_npu_backend"]
 
@@ -65,6 +66,7 @@ class CompiledGraph:
         self.dump: _core.Dump | None = None
         self.record: _core.Graph | None = None
         self.skip: list[str | None] = []
+        mark_weights(gm)
         if config.debug.data_dump.enabled:
             self.dump = open_dump(config)
             self.record = _core.record(gm, kind)

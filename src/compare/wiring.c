@@ -90,7 +90,8 @@ static bool add_node(fx_wiring *wiring, const fxtap_graph *graph, size_t i)
     }
     node->n_edges = wiring->n_edges - node->first_edge;
     node->is_placeholder = desc.op == FXTAP_OP_PLACEHOLDER || desc.op == FXTAP_OP_GET_ATTR;
-    node->is_weight = desc.op == FXTAP_OP_GET_ATTR || (node->is_placeholder && requires_grad(graph, desc.meta));
+    node->is_weight = desc.op == FXTAP_OP_GET_ATTR || (desc.flags & FXTAP_NODE_WEIGHT) != 0 ||
+                      (node->is_placeholder && requires_grad(graph, desc.meta));
     node->is_undefined = (desc.flags & FXTAP_NODE_UNDEFINED) != 0;
     if ((desc.flags & FXTAP_NODE_VIEW) != 0 && node->n_edges > 0) {
         node->is_undefined |= wiring->nodes[wiring->producers[node->first_edge]].is_undefined;

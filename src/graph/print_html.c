@@ -167,7 +167,7 @@ static void put_stats(page *p, const char *node, bool is_whole)
 static void put_flags(page *p, uint32_t flags)
 {
     static const char *const names[] = {"changes an argument", "gives uninitialised memory", "random",
-                                        "asynchronous", NULL, "gives a view"};
+                                        "asynchronous", NULL, "gives a view", "a weight"};
     char text[128] = "";
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         if ((flags >> i & 1u) != 0 && names[i] != NULL) {

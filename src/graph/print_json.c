@@ -205,7 +205,7 @@ static void put_arguments(fxtap_buffer *out, const fxtap_graph *graph, const fxt
 
 static void put_flags(fxtap_buffer *out, uint32_t flags)
 {
-    static const char *const names[] = {"mutates", "undefined", "random", "async", "aten", "view"};
+    static const char *const names[] = {"mutates", "undefined", "random", "async", "aten", "view", "weight"};
     const char *comma = "";
     fxtap_buffer_text(out, ", \"flags\": [");
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
