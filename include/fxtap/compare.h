@@ -6,7 +6,8 @@
  * contents with recorded hashes are settled without reading.
  *
  * The origin of an error is an operator whose inputs agree and whose output does not. Operators whose inputs differ
- * already only carry the error on (or damp it, or let it grow: see `growth`).
+ * already only carry the error on (or damp it, or let it grow: see `growth`). Origins stand in order of execution: by
+ * rank, then by call. An input of a graph that is, by both sides' hashes, what an earlier call put out is no origin.
  *
  * Thread rule: one thread calls fxtap_compare(), which uses as many as it is told; a finished report may be read by
  * any number of threads. What accessors return is borrowed and lives as long as the report; the report borrows
@@ -152,8 +153,12 @@ typedef struct fxtap_pair {
     uint64_t max_abs_index, max_rel_index; /* flat, row-major */
     uint64_t mismatched;       /* elements outside the tolerance */
     uint64_t nan_mismatched, inf_mismatched;
+    double input_error;        /* results: the largest rel_l2 of the node's inputs; NaN where not known */
+    double growth;             /* results: rel_l2 / input_error; NaN where either is not known or both are 0 */
     const fxtap_coordinate *worst;
     size_t n_worst;
+    bool has_hashes;           /* of both sides' contents, as recorded */
+    fxtap_hash128 golden_hash, target_hash;
     bool has_stats;
     fxtap_stats golden_stats, target_stats;
     const fxtap_histograms *histograms; /* NULL but for origins and the worst pairs */
@@ -164,7 +169,8 @@ typedef enum fxtap_origin_reason {
     FXTAP_ORIGIN_INPUT = 2,     /* an input of the whole graph differs already */
     FXTAP_ORIGIN_WEIGHT = 3,    /* a parameter or buffer differs already */
     FXTAP_ORIGIN_RANDOM = 4,    /* a random operator drew other numbers: seeds */
-    FXTAP_ORIGIN_REGION = 5     /* its inputs were not dumped: the error began between here and the operators above */
+    FXTAP_ORIGIN_REGION = 5,    /* inputs of it could not be compared: the error began here or just above */
+    FXTAP_ORIGIN_DRIFT = 6      /* inputs agree within the tolerance; a small error grew a little and left it here */
 } fxtap_origin_reason;
 
 /* One node near an origin. */
@@ -190,7 +196,9 @@ typedef struct fxtap_origin {
     double input_error;     /* largest rel_l2 of its inputs */
     double output_error;    /* largest rel_l2 of its outputs */
     double growth;          /* output_error / input_error; infinite where the inputs are identical */
-    size_t n_carried;       /* operators below it that only carry the error on */
+    size_t n_carried;       /* operators after it that only carry the error on */
+    const char *input;      /* INPUT, WEIGHT: the graph's input that differs; NULL where not known */
+    bool follows;           /* INPUT, WEIGHT, DRIFT: an earlier call went wrong before, which may be why */
     const char *other_target; /* target side's operator, where the two sides call different ones */
     const fxtap_neighbourhood *around; /* the graph two hops around it; NULL without a record, and after the first few */
 } fxtap_origin;
@@ -200,6 +208,7 @@ typedef struct fxtap_group { /* one pair of steps of one pair of graphs */
     uint32_t graph, target_graph;
     int64_t step, target_step;
     fxtap_pairing pairing;
+    int64_t call;               /* golden's number over the whole process; -1 where not known */
     size_t first_pair, n_pairs; /* its pairs lie together in the report */
     size_t n_different;
 } fxtap_group;

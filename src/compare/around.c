@@ -193,35 +193,13 @@ static fxtap_status add_histogram(fx_comparison *c, size_t p)
     return FXTAP_OK;
 }
 
-static size_t worst_without(const fxtap_report *report)
-{
-    size_t worst = SIZE_MAX;
-    for (size_t i = 0; i < report->n_pairs; i++) {
-        const fxtap_pair *pair = &report->pairs[i];
-        bool is_candidate = pair->verdict == FXTAP_DIFFERENT && pair->measured && pair->has_stats && pair->histograms == NULL;
-        if (is_candidate && (worst == SIZE_MAX || pair->rel_l2 > report->pairs[worst].rel_l2)) {
-            worst = i;
-        }
-    }
-    return worst;
-}
-
 fxtap_status fx_add_histograms(fx_comparison *comparison)
 {
-    fxtap_report *report = comparison->report;
+    size_t chosen[FX_DETAILED_PAIRS];
+    size_t n = fx_detailed_pairs(comparison->report, chosen);
     fxtap_status status = FXTAP_OK;
-    for (size_t i = 0; i < report->n_origins && i < FX_DETAILED_ORIGINS && status == FXTAP_OK; i++) {
-        status = add_histogram(comparison, (size_t)(report->origins[i].pair - report->pairs));
-    }
-    for (size_t i = 0; i < FX_DETAILED_ORIGINS && status == FXTAP_OK; i++) {
-        size_t worst = worst_without(report);
-        if (worst == SIZE_MAX) {
-            break;
-        }
-        status = add_histogram(comparison, worst);
-        if (report->pairs[worst].histograms == NULL) {
-            break; /* it cannot have one: looking again would find it again */
-        }
+    for (size_t i = 0; i < n && status == FXTAP_OK; i++) {
+        status = add_histogram(comparison, chosen[i]);
     }
     return status;
 }

@@ -129,6 +129,10 @@ static fxtap_status run(fx_comparison *c, fxtap_status (*pair_up)(fx_comparison 
         status = find_origins(c);
     }
     if (status == FXTAP_OK) {
+        status = fx_link_origins(c->report, c->options->n_shards == 0);
+    }
+    if (status == FXTAP_OK) {
+        fx_trim_details(c->report);
         status = fx_add_histograms(c);
     }
     if (status == FXTAP_OK) {

@@ -128,7 +128,9 @@ static fxtap_status add_group(fx_comparison *comparison, const fx_group_work *wo
                  sizeof *comparison->groups)) {
         return FXTAP_E_NOMEM;
     }
-    comparison->groups[comparison->n_groups++] = *work;
+    comparison->groups[comparison->n_groups] = *work;
+    comparison->groups[comparison->n_groups].number = comparison->n_groups;
+    comparison->n_groups++;
     return FXTAP_OK;
 }
 

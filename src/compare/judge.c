@@ -90,7 +90,7 @@ static fxtap_status judge_classes(bout *b)
 static bool settled_by_hash(const bout *b)
 {
     const fxtap_tensor_info *g = b->golden, *t = b->target;
-    return !b->comparison->options->read_all && g->has_meta && t->has_meta && g->has_hash && t->has_hash &&
+    return g->has_meta && t->has_meta && g->has_hash && t->has_hash &&
            g->hash.high == t->hash.high && g->hash.low == t->hash.low && g->dtype == t->dtype &&
            g->saved_dtype == t->saved_dtype && g->fortran_order == t->fortran_order && same_shape(b->pair);
 }
@@ -279,10 +279,15 @@ static fxtap_status measure(bout *b, const fxtap_view *golden, const fxtap_view 
     return keep_worst(b, &result);
 }
 
-/* Statistics of both sides stand in the report wherever something is wrong. */
+/* Statistics of both sides stand in the report wherever something is wrong; hashes, to find the same value again. */
 static fxtap_status add_statistics(bout *b)
 {
     fxtap_pair *pair = b->pair;
+    if (fx_verdict_is_bad(pair->verdict) && b->golden->has_hash && b->target->has_hash) {
+        pair->golden_hash = b->golden->hash;
+        pair->target_hash = b->target->hash;
+        pair->has_hashes = true;
+    }
     if (b->golden->has_stats && b->target->has_stats) {
         pair->golden_stats = b->golden->stats;
         pair->target_stats = b->target->stats;
@@ -318,11 +323,12 @@ static fxtap_status judge(bout *b, const fx_sources *sources)
     if (b->golden->skipped != NULL || b->target->skipped != NULL) {
         return judge_skipped(b);
     }
-    if (settled_by_hash(b)) {
+    bool has_files = b->golden->path != NULL && b->target->path != NULL;
+    if (settled_by_hash(b) && !(b->comparison->options->read_all && has_files)) {
         take_equal(b);
         return FXTAP_OK;
     }
-    if (b->golden->path == NULL || b->target->path == NULL) {
+    if (!has_files) {
         bool is_known = b->golden->has_meta && b->target->has_meta;
         return is_known && !same_shape(b->pair) ? judge_shapes(b) : judge_statistics(b);
     }

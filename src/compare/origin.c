@@ -4,7 +4,8 @@
  * Nodes are visited in execution order. A node is *bad* when an output of it disagrees. Its inputs are judged by their
  * own pairs; an input that was not dumped or did not pair is judged by the node that feeds it, along the graph's
  * wiring, through nodes that were not dumped. A bad node none of whose inputs disagrees is an origin; any other bad node
- * carries an earlier origin on.
+ * carries an earlier origin on. An origin whose inputs agree only within the tolerance, and whose output is hardly further
+ * apart than they are, made no error of its own: it is where a small one left the tolerance (DRIFT).
  *
  * Without a record (no index) an input that disagrees although no output before it did is an origin of the reason INPUT.
  */
@@ -15,12 +16,13 @@
 #include "util/memory.h"
 
 #define NO_ORIGIN SIZE_MAX
+#define DRIFT_GROWTH 10.0 /* what an operator in order may make of an error that came in */
 
 typedef enum health { UNKNOWN, GOOD, BAD } health;
 
 typedef struct node_state {
     health output;
-    size_t origin; /* index of the origin that made it bad, or NO_ORIGIN */
+    size_t origin; /* index of the origin whose error is in it (be it within the tolerance), or NO_ORIGIN */
 } node_state;
 
 typedef struct search {
@@ -39,7 +41,9 @@ typedef struct evidence { /* what is known of a node's inputs */
     bool any_bad;
     bool any_unknown;
     size_t origin;                 /* the earliest origin among its bad inputs */
+    size_t faint_origin;           /* the same among inputs that agree, but not exactly */
     const fxtap_pair *worst_input; /* the bad input pair with the largest error */
+    bool any_measured;
     double input_error;
     bool is_graph_input; /* worst_input comes from a placeholder */
     bool is_weight;
@@ -66,10 +70,27 @@ static health resolve(const search *s, size_t i, size_t *origin_out)
     return i < s->n_states ? s->states[i].output : UNKNOWN;
 }
 
+static void note_earliest(size_t *earliest, size_t origin)
+{
+    if (origin != NO_ORIGIN && (*earliest == NO_ORIGIN || origin < *earliest)) {
+        *earliest = origin;
+    }
+}
+
 static void note_origin(evidence *e, size_t origin)
 {
-    if (origin != NO_ORIGIN && (e->origin == NO_ORIGIN || origin < e->origin)) {
-        e->origin = origin;
+    note_earliest(&e->origin, origin);
+}
+
+/* An input that agrees may still hold what is left of an earlier error. */
+static void note_close_input(const search *s, const fxtap_pair *pair, size_t node, evidence *e)
+{
+    size_t producer, origin;
+    if (s->wiring == NULL) {
+        note_earliest(&e->faint_origin, s->last_origin);
+    } else if (fx_wiring_producer(s->wiring, node, pair->position, &producer)) {
+        resolve(s, producer, &origin);
+        note_earliest(&e->faint_origin, origin);
     }
 }
 
@@ -130,13 +151,13 @@ static void weigh_wiring(const search *s, const fx_node_pair *node, size_t order
         health known = resolve(s, inputs[i], &origin);
         e->any_bad |= known == BAD;
         e->any_unknown |= known == UNKNOWN;
-        note_origin(e, known == BAD ? origin : NO_ORIGIN);
+        note_earliest(known == BAD ? &e->origin : &e->faint_origin, origin);
     }
 }
 
 static evidence weigh_inputs(const search *s, const fx_node_pair *node, size_t order)
 {
-    evidence e = {.origin = NO_ORIGIN};
+    evidence e = {.origin = NO_ORIGIN, .faint_origin = NO_ORIGIN};
     bool any_judged = false;
     for (size_t i = node->first_pair; i < node->first_pair + node->n_pairs; i++) {
         const fxtap_pair *pair = pair_at(s, i);
@@ -144,9 +165,12 @@ static evidence weigh_inputs(const search *s, const fx_node_pair *node, size_t o
             continue;
         }
         any_judged = true;
+        e.any_measured |= pair->measured;
         e.input_error = fmax(e.input_error, pair->measured ? error_of(pair) : 0.0);
         if (fx_verdict_is_bad(pair->verdict)) {
             note_bad_input(s, pair, order, &e);
+        } else if (pair->verdict == FXTAP_CLOSE) {
+            note_close_input(s, pair, order, &e);
         }
     }
     if (s->wiring != NULL) {
@@ -204,7 +228,15 @@ static fxtap_status add_origin(search *s, const fx_node_pair *node, const fxtap_
                              ? fx_arena_strdup(&s->comparison->report->arena, node->target->target)
                              : NULL,
     };
-    origin.growth = e->input_error > 0.0 ? origin.output_error / e->input_error : INFINITY;
+    bool is_input = reason == FXTAP_ORIGIN_INPUT || reason == FXTAP_ORIGIN_WEIGHT;
+    if (is_input && e->is_graph_input) {
+        fxtap_node_desc desc = {.struct_size = sizeof desc};
+        if (fxtap_graph_node(s->record, (fxtap_node)e->placeholder, &desc) == FXTAP_OK) {
+            origin.input = fx_arena_strdup(&s->comparison->report->arena, desc.name);
+        }
+    }
+    origin.input_error = is_input ? 0.0 : origin.input_error; /* it came from outside: nothing grew */
+    origin.growth = origin.input_error > 0.0 ? origin.output_error / origin.input_error : INFINITY;
     *index_out = s->comparison->report->n_origins;
     return fx_report_add_origin(s->comparison->report, &origin);
 }
@@ -234,7 +266,11 @@ static bool is_random(const fx_node_pair *node)
 
 static fxtap_status weigh_bad_output(search *s, const fx_node_pair *node, const fxtap_pair *output, evidence *e)
 {
-    if (e->any_bad) {
+    bool is_drift = e->input_error > 0.0 && error_of(output) <= DRIFT_GROWTH * e->input_error;
+    if (is_drift && !e->any_bad && e->faint_origin != NO_ORIGIN) {
+        e->origin = e->faint_origin;
+    }
+    if (e->any_bad || (is_drift && e->faint_origin != NO_ORIGIN)) {
         s->comparison->report->n_carried++;
         if (e->origin != NO_ORIGIN) {
             s->comparison->report->origins[e->origin].n_carried++;
@@ -242,9 +278,21 @@ static fxtap_status weigh_bad_output(search *s, const fx_node_pair *node, const 
         return FXTAP_OK;
     }
     fxtap_origin_reason reason = is_random(node)     ? FXTAP_ORIGIN_RANDOM
+                                 : is_drift       ? FXTAP_ORIGIN_DRIFT
                                  : e->any_unknown ? FXTAP_ORIGIN_REGION
-                                                     : FXTAP_ORIGIN_OPERATOR;
+                                                  : FXTAP_ORIGIN_OPERATOR;
     return add_origin(s, node, output, reason, e, &e->origin);
+}
+
+/* How much further apart than the node's inputs each of its results is. */
+static void note_growth(search *s, const fx_node_pair *node, const evidence *e)
+{
+    for (size_t i = node->first_pair; i < node->first_pair + node->n_pairs; i++) {
+        fxtap_pair *pair = &s->comparison->report->pairs[i];
+        bool is_known = pair->io != FXTAP_INPUT && pair->measured && e->any_measured;
+        pair->input_error = is_known ? e->input_error : NAN;
+        pair->growth = is_known ? pair->rel_l2 / e->input_error : NAN;
+    }
 }
 
 static fxtap_status visit(search *s, const fx_node_pair *node, size_t order)
@@ -252,6 +300,7 @@ static fxtap_status visit(search *s, const fx_node_pair *node, size_t order)
     evidence e = weigh_inputs(s, node, order);
     bool any_output;
     const fxtap_pair *output = worst_output(s, node, &any_output);
+    note_growth(s, node, &e);
     fxtap_status status = FXTAP_OK;
     bool began_before = s->wiring != NULL ? !e.is_graph_input : s->any_bad_output;
     if (e.worst_input != NULL && e.origin == NO_ORIGIN && !began_before) {
@@ -265,7 +314,10 @@ static fxtap_status visit(search *s, const fx_node_pair *node, size_t order)
         s->last_origin = e.origin != NO_ORIGIN ? e.origin : s->last_origin;
     }
     if (order < s->n_states && any_output) {
-        s->states[order] = (node_state){output != NULL ? BAD : GOOD, e.origin};
+        bool is_clean = output == NULL && largest_error(s, node) == 0.0;
+        note_earliest(&e.faint_origin, e.origin);
+        size_t origin = output != NULL ? e.origin : is_clean ? NO_ORIGIN : e.faint_origin;
+        s->states[order] = (node_state){output != NULL ? BAD : GOOD, origin};
         s->health[order] = (fx_node_health){true, output != NULL, largest_error(s, node)};
     }
     return status;
@@ -277,18 +329,18 @@ static void infer_undumped(search *s, size_t i)
     size_t n_inputs;
     const size_t *inputs = fx_wiring_inputs(s->wiring, i, &n_inputs);
     health state = n_inputs > 0 && !fx_wiring_is_placeholder(s->wiring, i) ? GOOD : UNKNOWN;
-    size_t origin = NO_ORIGIN;
+    size_t origin = NO_ORIGIN, faint_origin = NO_ORIGIN;
     for (size_t k = 0; k < n_inputs; k++) {
         size_t from;
         health known = resolve(s, inputs[k], &from);
+        note_earliest(known == BAD ? &origin : &faint_origin, from);
         if (known == BAD) {
             state = BAD;
-            origin = origin == NO_ORIGIN || from < origin ? from : origin;
         } else if (known == UNKNOWN && state == GOOD) {
             state = UNKNOWN;
         }
     }
-    s->states[i] = (node_state){state == GOOD ? UNKNOWN : state, origin};
+    s->states[i] = (node_state){state == GOOD ? UNKNOWN : state, state == BAD ? origin : faint_origin};
 }
 
 static fxtap_status open_search(search *s)
@@ -327,7 +379,8 @@ static void infer_between(search *s, size_t from, size_t to)
 static fxtap_status add_neighbourhoods(search *s, size_t first_origin)
 {
     fxtap_report *report = s->comparison->report;
-    for (size_t i = first_origin; i < report->n_origins && i < FX_DETAILED_ORIGINS; i++) {
+    size_t end = s->group->number < FX_AROUND_GROUPS ? first_origin + FX_DETAILED_ORIGINS : first_origin;
+    for (size_t i = first_origin; i < report->n_origins && i < end; i++) {
         size_t node = report->origins[i].pair->order;
         if (node < s->n_states) {
             report->origins[i].around = fx_neighbourhood(&report->arena, s->record, s->wiring, s->health, node);

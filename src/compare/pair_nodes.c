@@ -1,16 +1,21 @@
 /*
  * pair_nodes.c - which node of one graph is compared with which of the other.
  *
- * One pass after the other, each over what is still alone, each by a key: equal keys pair in order of execution. The
- * passes go from sure to guessed: the given map; position in graphs of equal structure; name, target and code line;
- * name and target where a side has no source; code line and target; name and target although the code was edited; target
- * and order between neighbours that did pair; last, operators of one code line that was decomposed in another way.
+ * One pass after the other, each over what is still alone, each by a key; what has equal keys pairs in order of execution.
+ * First the given map, then position in graphs of equal structure. Names alone prove little between graphs of different
+ * structure: another decomposition has other operators on a line, and numbers their names in another way. So where shapes
+ * and source lines are known a node's key is operator, line, module and shape, and it counts where both sides have it
+ * equally often; where they have not, recorded statistics must confirm a pair. The last operator of a line yields what the
+ * line computes, however it is decomposed. Without such knowledge (dumps without an index) names have to do.
  */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "compare/pair_nodes.h"
 #include "util/memory.h"
+
+#define CONFIRMED_WITHIN 0.02 /* of the magnitude: statistics of one tensor computed in two ways */
 
 typedef struct keyed {
     const char *key;
@@ -50,21 +55,67 @@ static const char *key_by_name(fx_arena *arena, const fx_node_list *list, size_t
     return fx_arena_printf(arena, "%s\x1f%s", list->items[i].name, list->items[i].target);
 }
 
-static const char *key_by_code(fx_arena *arena, const fx_node_list *list, size_t i, bool is_golden)
+static const char *shape_of(fx_arena *arena, const fx_node_entry *node)
 {
-    (void)is_golden;
-    const fx_node_entry *node = &list->items[i];
-    if (code_of(node)[0] == '\0') {
+    fxtap_buffer text;
+    fxtap_buffer_init(&text);
+    fxtap_buffer_printf(&text, "%zu of", node->n_alike);
+    for (int32_t i = 0; node->output != NULL && i < node->output->ndim; i++) {
+        fxtap_buffer_printf(&text, ",%lld", (long long)node->output->shape[i]);
+    }
+    const char *copy = fxtap_buffer_status(&text) == FXTAP_OK ? fx_arena_strdup(arena, text.bytes) : NULL;
+    fxtap_buffer_clear(&text);
+    return copy;
+}
+
+/* The line of code, the module that it runs in, and the shape of the result. */
+static const char *line_key(fx_arena *arena, const fx_node_entry *node)
+{
+    const char *shape = shape_of(arena, node);
+    if (shape == NULL) {
         return NULL;
     }
     return fx_arena_printf(arena, "%s\x1f%s\x1f%s\x1f%s\x1f%s", base_name(node->info->source_file),
-                           node->info->source_function, code_of(node), node->info->module_path, node->target);
+                           node->info->source_function, code_of(node), node->info->module_path, shape);
+}
+
+static const char *key_by_line(fx_arena *arena, const fx_node_list *list, size_t i, bool is_golden)
+{
+    (void)is_golden;
+    const fx_node_entry *node = &list->items[i];
+    return code_of(node)[0] == '\0' || node->output == NULL ? NULL : line_key(arena, node);
+}
+
+static const char *key_by_line_and_target(fx_arena *arena, const fx_node_list *list, size_t i, bool is_golden)
+{
+    const char *line = key_by_line(arena, list, i, is_golden);
+    return line == NULL ? NULL : fx_arena_printf(arena, "%s\x1f%s", list->items[i].target, line);
+}
+
+static bool same_line(const fx_node_entry *a, const fx_node_entry *b)
+{
+    return strcmp(code_of(a), code_of(b)) == 0 && strcmp(a->info->module_path, b->info->module_path) == 0;
+}
+
+static const char *key_by_line_end(fx_arena *arena, const fx_node_list *list, size_t i, bool is_golden)
+{
+    bool is_end = i + 1 == list->n_items || list->items[i + 1].info == NULL || list->items[i].info == NULL ||
+                  !same_line(&list->items[i], &list->items[i + 1]);
+    return is_end ? key_by_line(arena, list, i, is_golden) : NULL;
+}
+
+/* Where the code was edited: names, for lines that the other side has not. */
+static const char *key_by_name_and_shape(fx_arena *arena, const fx_node_list *list, size_t i, bool is_golden)
+{
+    const fx_node_entry *node = &list->items[i];
+    const char *shape = node->is_line_known ? NULL : shape_of(arena, node);
+    return shape == NULL ? NULL : fx_arena_printf(arena, "%s\x1f%s", key_by_name(arena, list, i, is_golden), shape);
 }
 
 static const char *key_by_neighbours(fx_arena *arena, const fx_node_list *list, size_t i, bool is_golden)
 {
     const fx_node_entry *node = &list->items[i];
-    if (node->info == NULL) {
+    if (node->info == NULL || node->is_line_known) {
         return NULL; /* plain files pair by their paths alone */
     }
     size_t anchor = 0; /* the golden index, plus one, of the nearest paired node before this one */
@@ -74,28 +125,8 @@ static const char *key_by_neighbours(fx_arena *arena, const fx_node_list *list, 
             anchor = is_golden ? before : other->partner + 1;
         }
     }
-    return fx_arena_printf(arena, "%zu\x1f%s", anchor, node->target);
-}
-
-/* The last operator of a code line that is still alone: what the line computes, however it is decomposed. */
-static const char *key_by_line_end(fx_arena *arena, const fx_node_list *list, size_t i, bool is_golden)
-{
-    (void)is_golden;
-    const fx_node_entry *node = &list->items[i];
-    if (code_of(node)[0] == '\0') {
-        return NULL;
-    }
-    for (size_t after = i + 1; after < list->n_items; after++) {
-        const fx_node_entry *other = &list->items[after];
-        if (strcmp(code_of(other), code_of(node)) != 0 || strcmp(other->info->module_path, node->info->module_path) != 0) {
-            break;
-        }
-        if (other->partner == FX_MISSING) {
-            return NULL;
-        }
-    }
-    return fx_arena_printf(arena, "%s\x1f%s\x1f%s", base_name(node->info->source_file), code_of(node),
-                           node->info->module_path);
+    const char *shape = shape_of(arena, node);
+    return shape == NULL ? NULL : fx_arena_printf(arena, "%zu\x1f%s\x1f%s", anchor, node->target, shape);
 }
 
 typedef const char *(*key_function)(fx_arena *arena, const fx_node_list *list, size_t i, bool is_golden);
@@ -140,28 +171,123 @@ void fx_join_nodes(fx_node_list *golden, size_t g, fx_node_list *target, size_t 
     golden->items[g].confidence = target->items[t].confidence = confidence;
 }
 
-static fxtap_status pass(fx_node_list *golden, fx_node_list *target, key_function key_of, fxtap_pairing pairing,
-                         double confidence)
+/* Nodes of one key on either side, in order of execution. */
+typedef struct run {
+    const keyed *items;
+    size_t n;
+} run;
+
+typedef void (*join_function)(fx_node_list *golden, run left, fx_node_list *target, run right, fxtap_pairing pairing,
+                              double confidence);
+
+typedef struct fx_pass {
+    key_function key_of;
+    join_function join;
+    fxtap_pairing pairing;
+    double confidence;
+} fx_pass;
+
+static void join_in_order(fx_node_list *golden, run left, fx_node_list *target, run right, fxtap_pairing pairing,
+                          double confidence)
+{
+    for (size_t i = 0; i < left.n && i < right.n; i++) {
+        fx_join_nodes(golden, left.items[i].node, target, right.items[i].node, pairing, confidence);
+    }
+}
+
+static void join_equally_many(fx_node_list *golden, run left, fx_node_list *target, run right, fxtap_pairing pairing,
+                              double confidence)
+{
+    for (size_t i = 0; i < left.n && left.n == right.n; i++) {
+        size_t g = left.items[i].node, t = right.items[i].node;
+        bool is_same_name = strcmp(golden->items[g].name, target->items[t].name) == 0;
+        fx_join_nodes(golden, g, target, t, is_same_name ? FXTAP_PAIR_EXACT : pairing, is_same_name ? 1.0 : confidence);
+    }
+}
+
+static bool is_near(double a, double b, double scale)
+{
+    return a == b || fabs(a - b) <= CONFIRMED_WITHIN * scale;
+}
+
+/* Whether the recorded statistics speak for two results being the same. */
+static bool values_confirm(const fx_node_entry *golden, const fx_node_entry *target)
+{
+    const fxtap_tensor_info *g = golden->output, *t = target->output;
+    if (g->has_hash && t->has_hash && g->hash.high == t->hash.high && g->hash.low == t->hash.low) {
+        return true;
+    }
+    if (!g->has_stats || !t->has_stats || g->stats.count != t->stats.count) {
+        return false;
+    }
+    double scale = fmax(g->stats.rms, t->stats.rms), largest = fmax(g->stats.abs_max, t->stats.abs_max);
+    return is_near(g->stats.rms, t->stats.rms, scale) && is_near(g->stats.mean, t->stats.mean, scale) &&
+           is_near(g->stats.min, t->stats.min, largest) && is_near(g->stats.max, t->stats.max, largest);
+}
+
+static void join_confirmed(fx_node_list *golden, run left, fx_node_list *target, run right, fxtap_pairing pairing,
+                           double confidence)
+{
+    size_t next = 0;
+    for (size_t i = 0; i < left.n; i++) {
+        size_t g = left.items[i].node, at = next;
+        while (at < right.n && !values_confirm(&golden->items[g], &target->items[right.items[at].node])) {
+            at++;
+        }
+        if (at < right.n) {
+            fx_join_nodes(golden, g, target, right.items[at].node, pairing, confidence);
+            next = at + 1;
+        }
+    }
+}
+
+static size_t run_length(const keyed *keys, size_t n)
+{
+    size_t length = 1;
+    while (length < n && strcmp(keys[length].key, keys[0].key) == 0) {
+        length++;
+    }
+    return length;
+}
+
+static void join_runs(fx_node_list *golden, run left, fx_node_list *target, run right, const fx_pass *how)
+{
+    while (left.n > 0 && right.n > 0) {
+        int order = strcmp(left.items[0].key, right.items[0].key);
+        size_t n_left = order <= 0 ? run_length(left.items, left.n) : 0;
+        size_t n_right = order >= 0 ? run_length(right.items, right.n) : 0;
+        if (order == 0) {
+            how->join(golden, (run){left.items, n_left}, target, (run){right.items, n_right}, how->pairing,
+                      how->confidence);
+        }
+        left = (run){left.items + n_left, left.n - n_left};
+        right = (run){right.items + n_right, right.n - n_right};
+    }
+}
+
+static fxtap_status run_pass(fx_node_list *golden, fx_node_list *target, const fx_pass *how)
 {
     fx_arena arena;
     fx_arena_init(&arena);
     keyed *left, *right;
     size_t n_left, n_right;
-    fxtap_status status = list_keys(&arena, golden, key_of, true, &left, &n_left);
+    fxtap_status status = list_keys(&arena, golden, how->key_of, true, &left, &n_left);
     if (status == FXTAP_OK) {
-        status = list_keys(&arena, target, key_of, false, &right, &n_right);
+        status = list_keys(&arena, target, how->key_of, false, &right, &n_right);
     }
     if (status == FXTAP_OK) {
-        for (size_t g = 0, t = 0; g < n_left && t < n_right;) {
-            int order = strcmp(left[g].key, right[t].key);
-            if (order == 0) {
-                fx_join_nodes(golden, left[g].node, target, right[t].node, pairing, confidence);
-            }
-            g += order <= 0;
-            t += order >= 0;
-        }
+        join_runs(golden, (run){left, n_left}, target, (run){right, n_right}, how);
     }
     fx_arena_clear(&arena);
+    return status;
+}
+
+static fxtap_status run_passes(fx_node_list *golden, fx_node_list *target, const fx_pass *passes, size_t n)
+{
+    fxtap_status status = FXTAP_OK;
+    for (size_t i = 0; i < n && status == FXTAP_OK; i++) {
+        status = run_pass(golden, target, &passes[i]);
+    }
     return status;
 }
 
@@ -214,37 +340,75 @@ static fxtap_status map_pass(const fx_map *map, fx_node_list *golden, fx_node_li
     return status;
 }
 
-static bool has_sources(const fx_node_list *list)
+/* Most nodes have a line of code and a result whose shape is known. */
+static bool is_described(const fx_node_list *list)
 {
+    size_t n = 0;
     for (size_t i = 0; i < list->n_items; i++) {
-        if (code_of(&list->items[i])[0] != '\0') {
-            return true;
-        }
+        n += code_of(&list->items[i])[0] != '\0' && list->items[i].output != NULL;
     }
-    return false;
+    return n > 0 && n >= list->n_items / 2;
+}
+
+static const char *key_by_code_alone(fx_arena *arena, const fx_node_list *list, size_t i, bool is_golden)
+{
+    (void)arena;
+    (void)is_golden;
+    return code_of(&list->items[i])[0] == '\0' ? NULL : code_of(&list->items[i]);
+}
+
+static fxtap_status mark_known_lines(fx_node_list *golden, fx_node_list *target)
+{
+    fx_arena arena;
+    fx_arena_init(&arena);
+    keyed *left, *right;
+    size_t n_left, n_right;
+    fxtap_status status = list_keys(&arena, golden, key_by_code_alone, true, &left, &n_left);
+    if (status == FXTAP_OK) {
+        status = list_keys(&arena, target, key_by_code_alone, false, &right, &n_right);
+    }
+    for (size_t g = 0, t = 0; status == FXTAP_OK && g < n_left && t < n_right;) {
+        int order = strcmp(left[g].key, right[t].key);
+        if (order == 0) {
+            golden->items[left[g].node].is_line_known = true;
+            size_t length = run_length(right + t, n_right - t);
+            for (size_t i = t; i < t + length; i++) {
+                target->items[right[i].node].is_line_known = true;
+            }
+        }
+        g += order <= 0;
+        t += order > 0;
+    }
+    fx_arena_clear(&arena);
+    return status;
 }
 
 fxtap_status fx_match_nodes(const fx_map *map, bool same_structure, fx_node_list *golden, fx_node_list *target)
 {
-    bool both_have_sources = has_sources(golden) && has_sources(target);
+    static const fx_pass by_position = {key_by_position, join_in_order, FXTAP_PAIR_EXACT, 1.0};
+    static const fx_pass described[] = {
+        {key_by_line_and_target, join_equally_many, FXTAP_PAIR_SOURCE, 0.9},
+        {key_by_line_and_target, join_confirmed, FXTAP_PAIR_SOURCE, 0.8},
+        {key_by_line_end, join_equally_many, FXTAP_PAIR_SOURCE, 0.7},
+        {key_by_line, join_confirmed, FXTAP_PAIR_SOURCE, 0.7},
+        {key_by_name_and_shape, join_in_order, FXTAP_PAIR_EXACT, 0.8},
+        {key_by_neighbours, join_in_order, FXTAP_PAIR_ORDER, 0.5},
+    };
+    static const fx_pass named[] = {
+        {key_by_name_and_code, join_in_order, FXTAP_PAIR_EXACT, 1.0},
+        {key_by_name, join_in_order, FXTAP_PAIR_EXACT, 0.9},
+        {key_by_neighbours, join_in_order, FXTAP_PAIR_ORDER, 0.5},
+    };
     fxtap_status status = map_pass(map, golden, target);
     if (status == FXTAP_OK && same_structure) {
-        status = pass(golden, target, key_by_position, FXTAP_PAIR_EXACT, 1.0);
+        status = run_pass(golden, target, &by_position);
     }
-    if (status == FXTAP_OK) {
-        status = pass(golden, target, both_have_sources ? key_by_name_and_code : key_by_name, FXTAP_PAIR_EXACT, 1.0);
+    if (status != FXTAP_OK) {
+        return status;
     }
-    if (status == FXTAP_OK) {
-        status = pass(golden, target, key_by_code, FXTAP_PAIR_SOURCE, 0.9);
+    if (!is_described(golden) || !is_described(target)) {
+        return run_passes(golden, target, named, sizeof named / sizeof named[0]);
     }
-    if (status == FXTAP_OK) {
-        status = pass(golden, target, key_by_name, FXTAP_PAIR_EXACT, 0.8);
-    }
-    if (status == FXTAP_OK) {
-        status = pass(golden, target, key_by_neighbours, FXTAP_PAIR_ORDER, 0.5);
-    }
-    if (status == FXTAP_OK) {
-        status = pass(golden, target, key_by_line_end, FXTAP_PAIR_SOURCE, 0.6);
-    }
-    return status;
+    status = mark_known_lines(golden, target);
+    return status != FXTAP_OK ? status : run_passes(golden, target, described, sizeof described / sizeof described[0]);
 }

@@ -4,6 +4,11 @@
 #include "compare/pair_nodes.h"
 #include "util/memory.h"
 
+static bool has_shape_of(const fxtap_tensor_info *a, const fxtap_tensor_info *b)
+{
+    return a->ndim == b->ndim && (a->ndim == 0 || memcmp(a->shape, b->shape, (size_t)a->ndim * sizeof *a->shape) == 0);
+}
+
 static fxtap_status list_nodes(fx_arena *arena, const fx_side *side, const fx_set *set, fx_node_list *out)
 {
     size_t n_tensors = set == NULL ? 0 : set->end - set->first;
@@ -15,18 +20,21 @@ static fxtap_status list_nodes(fx_arena *arena, const fx_side *side, const fx_se
     for (size_t i = 0; i < n_tensors; i++) {
         const fxtap_tensor_info *tensor = fx_side_at(side, set->first + i);
         fx_node_entry *last = out->n_items > 0 ? &out->items[out->n_items - 1] : NULL;
-        if (last != NULL && tensor->node != NULL && last->info == tensor->node) {
-            last->n_tensors++;
-            continue;
+        if (last == NULL || tensor->node == NULL || last->info != tensor->node) {
+            last = &out->items[out->n_items++];
+            *last = (fx_node_entry){
+                .info = tensor->node,
+                .name = tensor->node == NULL ? tensor->name : tensor->node->name,
+                .target = tensor->node == NULL ? "" : tensor->node->target,
+                .first = set->first + i,
+                .partner = FX_MISSING,
+            };
         }
-        out->items[out->n_items++] = (fx_node_entry){
-            .info = tensor->node,
-            .name = tensor->node == NULL ? tensor->name : tensor->node->name,
-            .target = tensor->node == NULL ? "" : tensor->node->target,
-            .first = set->first + i,
-            .n_tensors = 1,
-            .partner = FX_MISSING,
-        };
+        last->n_tensors++;
+        if (tensor->io != FXTAP_INPUT && tensor->has_meta) {
+            last->output = last->output == NULL ? tensor : last->output;
+            last->n_alike += has_shape_of(last->output, tensor);
+        }
     }
     return FXTAP_OK;
 }
@@ -65,6 +73,12 @@ static bool copy_meta(fx_arena *arena, const fxtap_tensor_info *tensor, const ch
 static int64_t step_number(const fxtap_tensor_info *tensor)
 {
     return tensor == NULL || tensor->step == NULL ? -1 : tensor->step->step;
+}
+
+static int64_t call_number(const fx_side *side, const fx_set *set)
+{
+    const fxtap_step_info *step = set == NULL ? NULL : fx_side_at(side, set->first)->step;
+    return step == NULL ? -1 : step->call;
 }
 
 static uint32_t graph_number(const fxtap_tensor_info *tensor)
@@ -242,6 +256,8 @@ fxtap_status fx_pair_nodes(fx_comparison *comparison, fx_group_work *group)
         .step = group->golden == NULL ? -1 : step_number(fx_side_at(&comparison->golden, group->golden->first)),
         .target_step = group->target == NULL ? -1 : step_number(fx_side_at(&comparison->target, group->target->first)),
         .pairing = group->pairing,
+        .call = group->golden != NULL ? call_number(&comparison->golden, group->golden)
+                                      : call_number(&comparison->target, group->target),
         .first_pair = first_pair,
         .n_pairs = n_pairs,
     });

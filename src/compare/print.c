@@ -13,6 +13,7 @@ const char *fxtap_origin_reason_name(fxtap_origin_reason reason)
     case FXTAP_ORIGIN_WEIGHT: return "weight";
     case FXTAP_ORIGIN_RANDOM: return "random";
     case FXTAP_ORIGIN_REGION: return "region";
+    case FXTAP_ORIGIN_DRIFT: return "drift";
     }
     return "unknown";
 }
@@ -24,7 +25,8 @@ const char *fx_origin_reason_text(fxtap_origin_reason reason)
     case FXTAP_ORIGIN_INPUT: return "an input of the whole graph differs already";
     case FXTAP_ORIGIN_WEIGHT: return "a weight differs already";
     case FXTAP_ORIGIN_RANDOM: return "it draws random numbers, and drew others: seeds differ";
-    case FXTAP_ORIGIN_REGION: return "its inputs were not dumped: it began here or just above";
+    case FXTAP_ORIGIN_REGION: return "not all of its inputs could be compared: it began here or just above";
+    case FXTAP_ORIGIN_DRIFT: return "small errors came in with its inputs, and left the tolerance here";
     }
     return "";
 }

@@ -84,6 +84,14 @@ static void worst(fxtap_json *json, const fxtap_pair *pair)
     fxtap_json_end_array(json);
 }
 
+static void growth(fxtap_json *json, const fxtap_pair *pair)
+{
+    if (pair->io != FXTAP_INPUT) {
+        fxtap_json_double(json, "input_error", pair->input_error);
+        fxtap_json_double(json, "growth", pair->growth);
+    }
+}
+
 static void write_pair(fxtap_json *json, const fxtap_pair *pair)
 {
     fxtap_json_begin_object(json, NULL);
@@ -103,6 +111,7 @@ static void write_pair(fxtap_json *json, const fxtap_pair *pair)
     }
     if (pair->measured) {
         metrics(json, pair);
+        growth(json, pair);
         worst(json, pair);
     }
     fxtap_json_end_object(json);
@@ -117,6 +126,8 @@ static void write_origin(fxtap_json *json, const fxtap_origin *origin)
     fxtap_json_double(json, "output_error", origin->output_error);
     fxtap_json_double(json, "growth", origin->growth);
     fxtap_json_uint(json, "carried_by", origin->n_carried);
+    fxtap_json_string(json, "input", origin->input);
+    fxtap_json_bool(json, "follows", origin->follows);
     if (origin->other_target != NULL) {
         fxtap_json_string(json, "other_target", origin->other_target);
     }
@@ -193,6 +204,7 @@ static void write_groups(fxtap_json *json, const fxtap_report *report)
         fxtap_json_uint(json, "target_graph", group->target_graph);
         fxtap_json_int(json, "step", group->step);
         fxtap_json_int(json, "target_step", group->target_step);
+        fxtap_json_int(json, "call", group->call);
         fxtap_json_string(json, "pairing", fxtap_pairing_name(group->pairing));
         fxtap_json_uint(json, "pairs", group->n_pairs);
         fxtap_json_uint(json, "different", group->n_different);

@@ -1,67 +1,12 @@
 /* print_text.c - the report for a terminal: the answer first, then what it rests on. */
 #include <inttypes.h>
-#include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "compare/print.h"
+#include "compare/page_text.h"
 
-#define SHOWN_ORIGINS 5
-#define SHOWN_WORST 3
-
-typedef struct page {
-    const fxtap_report *report;
-    const fxtap_report_options *options;
-    fxtap_buffer *out;
-    int32_t width;
-} page;
-
-static void colour(const page *p, const char *code)
-{
-    if (p->options->colour) {
-        fxtap_buffer_printf(p->out, "\033[%sm", code);
-    }
-}
-
-/* Text from a dump: control characters never reach the terminal. */
-static void safe_text(const page *p, const char *text, int32_t limit)
-{
-    int32_t length = (int32_t)strlen(text);
-    int32_t shown = limit > 0 && length > limit ? limit - 3 : length;
-    for (int32_t i = 0; i < shown; i++) {
-        unsigned char c = (unsigned char)text[i];
-        fxtap_buffer_append(p->out, c < 0x20 || c == 0x7f ? "?" : text + i, 1);
-    }
-    if (shown < length) {
-        fxtap_buffer_text(p->out, "...");
-    }
-}
-
-static void number(const page *p, double value)
-{
-    bool is_plain = value == 0.0 || (fabs(value) >= 1e-3 && fabs(value) < 1e6) || !isfinite(value);
-    fxtap_buffer_digits(p->out, value, is_plain ? 4 : 3);
-}
-
-static void count(const page *p, uint64_t value)
-{
-    char digits[32];
-    snprintf(digits, sizeof digits, "%" PRIu64, value);
-    size_t n = strlen(digits);
-    for (size_t i = 0; i < n; i++) {
-        fxtap_buffer_append(p->out, digits + i, 1);
-        if ((n - 1 - i) % 3 == 0 && i + 1 < n) {
-            fxtap_buffer_text(p->out, ",");
-        }
-    }
-}
-
-static void counted(const page *p, uint64_t value, const char *singular, const char *plural)
-{
-    count(p, value);
-    fxtap_buffer_printf(p->out, " %s", value == 1 ? singular : plural);
-}
+#define SHOWN_EXAMPLES 3
+#define SHOWN_WARNINGS 5
 
 static uint64_t bad_count(const fxtap_report *report)
 {
@@ -73,256 +18,175 @@ static uint64_t judged_count(const fxtap_report *report)
     return report->counts[FXTAP_SAME] + report->counts[FXTAP_CLOSE] + bad_count(report);
 }
 
-static void headline(const page *p)
+/* What no tensor disagrees about, although the sides are not the same. */
+static void incomplete_headline(const fx_page *p)
+{
+    const uint64_t *counts = p->report->counts;
+    uint64_t n_alone = counts[FXTAP_ONLY_GOLDEN] + counts[FXTAP_ONLY_TARGET];
+    const char *joint = ", but ";
+    if (judged_count(p->report) == 0) {
+        fxtap_buffer_text(p->out, n_alone > 0 && counts[FXTAP_UNREADABLE] == 0 ? "the two sides share nothing" : "nothing could be compared");
+        joint = ": ";
+    } else {
+        fx_page_counted(p, judged_count(p->report), "tensor agrees", "tensors agree");
+    }
+    if (n_alone > 0) {
+        fxtap_buffer_text(p->out, joint);
+        fx_page_counted(p, n_alone, "has no counterpart", "have no counterpart");
+        joint = ", ";
+    }
+    if (counts[FXTAP_UNREADABLE] > 0) {
+        fxtap_buffer_text(p->out, joint);
+        fx_page_counted(p, counts[FXTAP_UNREADABLE], "cannot be read", "cannot be read");
+    }
+}
+
+static void headline(const fx_page *p)
 {
     const fxtap_report *report = p->report;
     fxtap_verdict verdict = fxtap_report_verdict(report);
-    const char *word = verdict == FXTAP_SAME ? "SAME" : verdict == FXTAP_CLOSE ? "CLOSE" : "DIFFERENT";
-    colour(p, verdict == FXTAP_DIFFERENT ? "1;31" : "1;32");
-    fxtap_buffer_text(p->out, word);
-    colour(p, "0");
+    fx_page_colour(p, verdict == FXTAP_DIFFERENT ? "1;31" : "1;32");
+    fxtap_buffer_text(p->out, verdict == FXTAP_SAME ? "SAME" : verdict == FXTAP_CLOSE ? "CLOSE" : "DIFFERENT");
+    fx_page_colour(p, "0");
     fxtap_buffer_text(p->out, "  ");
     if (bad_count(report) > 0) {
-        count(p, bad_count(report));
+        fx_page_count(p, bad_count(report));
         fxtap_buffer_text(p->out, " of ");
-        counted(p, judged_count(report), "tensor differs", "tensors differ");
+        fx_page_counted(p, judged_count(report), "tensor differs", "tensors differ");
     } else if (verdict == FXTAP_SAME) {
-        counted(p, report->counts[FXTAP_SAME], "tensor, all equal", "tensors, all equal");
+        fx_page_counted(p, report->counts[FXTAP_SAME], "tensor, all equal", "tensors, all equal");
     } else if (verdict == FXTAP_CLOSE) {
-        counted(p, judged_count(report), "tensor agrees", "tensors agree");
+        fx_page_counted(p, judged_count(report), "tensor agrees", "tensors agree");
         fxtap_buffer_text(p->out, ", ");
-        count(p, report->counts[FXTAP_SAME]);
+        fx_page_count(p, report->counts[FXTAP_SAME]);
         fxtap_buffer_text(p->out, " of them exactly");
     } else {
-        counted(p, judged_count(report), "tensor agrees", "tensors agree");
-        fxtap_buffer_text(p->out, ", but not everything could be compared");
+        incomplete_headline(p);
     }
-    if (report->stopped_early) {
-        fxtap_buffer_text(p->out, " (stopped at the first)");
-    }
-    fxtap_buffer_text(p->out, "\n");
+    fxtap_buffer_text(p->out, report->stopped_early ? " (stopped at the first)\n" : "\n");
 }
 
-static void labelled(const page *p, const char *label)
+/* "Label   item, item, item" broken at the page's width. */
+typedef struct flow {
+    const fx_page *page;
+    int32_t column;
+    bool is_first;
+} flow;
+
+static flow begin_flow(const fx_page *p, const char *label)
 {
-    colour(p, "2");
-    fxtap_buffer_printf(p->out, "  %-8s", label);
-    colour(p, "0");
+    fxtap_buffer_printf(p->out, "%-8s", label);
+    return (flow){p, 8, true};
 }
 
-static void place_lines(const page *p, const fxtap_pair *pair)
+static void flow_item(flow *f, uint64_t value, const char *name)
 {
-    if (pair->source_file[0] != '\0') {
-        labelled(p, "source");
-        safe_text(p, pair->source_file, p->width - 20);
-        fxtap_buffer_printf(p->out, ":%" PRId32 "\n", pair->source_line);
-        labelled(p, "");
-        safe_text(p, pair->source_code, p->width - 10);
-        fxtap_buffer_text(p->out, "\n");
-    }
-    if (pair->module_path[0] != '\0') {
-        labelled(p, "module");
-        safe_text(p, pair->module_path, p->width - 10);
-        fxtap_buffer_text(p->out, "\n");
-    }
-    labelled(p, "where");
-    if (pair->rank > 0) {
-        fxtap_buffer_printf(p->out, "rank %" PRId32 ", ", pair->rank);
-    }
-    fxtap_buffer_printf(p->out, "graph %" PRIu32 ", step %" PRId64 ", ", pair->graph, pair->step);
-    fxtap_buffer_printf(p->out, "%s %s\n", fx_io_name(pair->io), pair->position);
-}
-
-static void error_lines(const page *p, const fxtap_origin *origin)
-{
-    const fxtap_pair *pair = origin->pair;
-    labelled(p, "error");
-    if (!pair->measured) {
-        safe_text(p, pair->detail, p->width - 10);
-        fxtap_buffer_text(p->out, "\n");
+    if (value == 0) {
         return;
     }
-    fxtap_buffer_text(p->out, "relative L2 ");
-    number(p, pair->rel_l2);
-    fxtap_buffer_text(p->out, ", max abs ");
-    number(p, pair->max_abs_err);
-    fxtap_buffer_text(p->out, ", cosine ");
-    fxtap_buffer_digits(p->out, pair->cosine, 7);
-    fxtap_buffer_text(p->out, "\n");
-    labelled(p, "");
-    count(p, pair->mismatched);
-    fxtap_buffer_text(p->out, " of ");
-    counted(p, pair->count, "element outside", "elements outside");
-    fxtap_buffer_text(p->out, " rtol ");
-    number(p, pair->rtol);
-    fxtap_buffer_text(p->out, ", atol ");
-    number(p, pair->atol);
-    fxtap_buffer_text(p->out, "\n");
-    labelled(p, "inputs");
-    if (origin->input_error > 0.0) {
-        fxtap_buffer_text(p->out, "relative L2 ");
-        number(p, origin->input_error);
-        fxtap_buffer_text(p->out, ": the error grew ");
-        number(p, origin->growth);
-        fxtap_buffer_text(p->out, " times\n");
-    } else {
-        fxtap_buffer_text(p->out, origin->reason == FXTAP_ORIGIN_OPERATOR ? "identical\n" : "-\n");
+    fxtap_buffer item;
+    fxtap_buffer_init(&item);
+    fx_page scratch = *f->page;
+    scratch.out = &item;
+    fxtap_buffer_printf(&item, "%s ", name);
+    fx_page_count(&scratch, value);
+    fxtap_buffer_text(f->page->out, f->is_first ? "" : ",");
+    if (!f->is_first && f->column + (int32_t)item.length + 3 > f->page->width) {
+        fxtap_buffer_text(f->page->out, "\n        ");
+        f->column = 8;
+    } else if (!f->is_first) {
+        fxtap_buffer_text(f->page->out, " ");
     }
+    fxtap_buffer_append(f->page->out, item.length > 0 ? item.bytes : "", item.length);
+    f->column += (int32_t)item.length + 2;
+    f->is_first = false;
+    fxtap_buffer_clear(&item);
 }
 
-static void worst_lines(const page *p, const fxtap_pair *pair)
+static void end_flow(flow *f)
 {
-    for (size_t i = 0; i < pair->n_worst && i < SHOWN_WORST; i++) {
-        labelled(p, i == 0 ? "worst" : "");
-        fxtap_buffer_text(p->out, "at [");
-        fx_print_coordinates(p->out, pair->worst[i].index, pair->ndim, pair->shape);
-        fxtap_buffer_text(p->out, "]: golden ");
-        number(p, pair->worst[i].golden);
-        fxtap_buffer_text(p->out, ", target ");
-        number(p, pair->worst[i].target);
-        fxtap_buffer_text(p->out, "\n");
-    }
+    fxtap_buffer_text(f->page->out, f->is_first ? "nothing\n" : "\n");
 }
 
-static void statistics_line(const page *p, const char *label, const fxtap_stats *stats)
-{
-    labelled(p, label);
-    fxtap_buffer_text(p->out, "mean ");
-    number(p, stats->mean);
-    fxtap_buffer_text(p->out, "  std ");
-    number(p, stats->std);
-    if (stats->has_range) {
-        fxtap_buffer_text(p->out, "  min ");
-        number(p, stats->min);
-        fxtap_buffer_text(p->out, "  max ");
-        number(p, stats->max);
-    }
-    uint64_t n_bad = stats->count - stats->finite_count;
-    if (n_bad > 0) {
-        fxtap_buffer_text(p->out, "  not finite ");
-        count(p, n_bad);
-    }
-    fxtap_buffer_text(p->out, "\n");
-}
-
-static void origin_block(const page *p, const fxtap_origin *origin, bool is_first)
-{
-    const fxtap_pair *pair = origin->pair;
-    fxtap_buffer_text(p->out, "\n");
-    colour(p, "1");
-    fxtap_buffer_text(p->out, is_first ? "Origin  " : "Also    ");
-    safe_text(p, pair->node, 36);
-    colour(p, "0");
-    fxtap_buffer_text(p->out, "  ");
-    safe_text(p, pair->target, p->width - 48);
-    if (origin->other_target != NULL) {
-        fxtap_buffer_text(p->out, " against ");
-        safe_text(p, origin->other_target, 30);
-    }
-    fxtap_buffer_printf(p->out, "\n        %s\n", fx_origin_reason_text(origin->reason));
-    place_lines(p, pair);
-    error_lines(p, origin);
-    worst_lines(p, pair);
-    if (pair->has_stats) {
-        statistics_line(p, "golden", &pair->golden_stats);
-        statistics_line(p, "target", &pair->target_stats);
-    }
-    if (origin->n_carried > 0) {
-        labelled(p, "carried");
-        fxtap_buffer_text(p->out, "on by ");
-        counted(p, origin->n_carried, "operator", "operators");
-        fxtap_buffer_text(p->out, "\n");
-    }
-}
-
-static void origins(const page *p)
+static void accounts(const fx_page *p)
 {
     const fxtap_report *report = p->report;
-    for (size_t i = 0; i < report->n_origins && i < SHOWN_ORIGINS; i++) {
-        origin_block(p, &report->origins[i], i == 0);
-    }
-    if (report->n_origins > SHOWN_ORIGINS) {
-        fxtap_buffer_text(p->out, "\n        and ");
-        counted(p, report->n_origins - SHOWN_ORIGINS, "more origin", "more origins");
-        fxtap_buffer_text(p->out, "; --json lists all\n");
-    }
-    const fxtap_pair *non_finite = fxtap_report_first_non_finite(report);
-    if (non_finite != NULL) {
-        fxtap_buffer_text(p->out, "\nFirst NaN or Inf that golden has not: ");
-        safe_text(p, non_finite->name, p->width - 38);
-        fxtap_buffer_text(p->out, "\n");
-    }
-}
-
-static void item(const page *p, uint64_t value, const char *name, bool *is_first)
-{
-    if (value > 0) {
-        fxtap_buffer_text(p->out, *is_first ? "" : ", ");
-        fxtap_buffer_printf(p->out, "%s ", name);
-        count(p, value);
-        *is_first = false;
-    }
-}
-
-static void accounts(const page *p)
-{
-    const fxtap_report *report = p->report;
-    bool is_first = true;
-    fxtap_buffer_text(p->out, "\nPaired  ");
+    fxtap_buffer_text(p->out, "\n");
+    flow paired = begin_flow(p, "Paired");
     for (int pairing = FXTAP_PAIR_EXACT; pairing <= FXTAP_PAIR_ORDER; pairing++) {
-        item(p, report->pairing_counts[pairing], fxtap_pairing_name((fxtap_pairing)pairing), &is_first);
+        flow_item(&paired, report->pairing_counts[pairing], fxtap_pairing_name((fxtap_pairing)pairing));
     }
-    fxtap_buffer_text(p->out, is_first ? "nothing" : "");
-    is_first = true;
-    fxtap_buffer_text(p->out, "\nResult  ");
+    end_flow(&paired);
+    flow result = begin_flow(p, "Result");
     for (int verdict = 0; verdict < FXTAP_VERDICT_COUNT; verdict++) {
-        item(p, report->counts[verdict], fxtap_verdict_name((fxtap_verdict)verdict), &is_first);
+        flow_item(&result, report->counts[verdict], fxtap_verdict_name((fxtap_verdict)verdict));
     }
-    fxtap_buffer_text(p->out, is_first ? "nothing\n" : "\n");
+    end_flow(&result);
+}
+
+static void example(const fx_page *p, const fxtap_pair *pair)
+{
+    fx_page_label(p, "");
+    fx_page_text(p, pair->name, p->width - 10, false);
+    fxtap_buffer_text(p->out, "\n");
+    if (pair->detail[0] != '\0') {
+        fx_page_label(p, "");
+        fxtap_buffer_text(p->out, "  ");
+        fx_page_text(p, pair->detail, p->width - 12, false);
+        fxtap_buffer_text(p->out, "\n");
+    }
 }
 
 /* The first few pairs of a verdict that asks for a look. */
-static void examples(const page *p, fxtap_verdict verdict)
+static void examples(const fx_page *p, fxtap_verdict verdict)
 {
-    size_t shown = 0;
-    for (size_t i = 0; i < p->report->n_pairs && shown < 3; i++) {
-        const fxtap_pair *pair = &p->report->pairs[i];
-        if (pair->verdict != verdict) {
-            continue;
+    uint64_t n = p->report->counts[verdict], shown = 0;
+    for (size_t i = 0; i < p->report->n_pairs && shown < n && shown < SHOWN_EXAMPLES; i++) {
+        if (p->report->pairs[i].verdict == verdict) {
+            example(p, &p->report->pairs[i]);
+            shown++;
         }
-        labelled(p, "");
-        safe_text(p, pair->name, p->width - 10);
-        fxtap_buffer_text(p->out, "\n");
-        if (pair->detail[0] != '\0') {
-            labelled(p, "");
-            fxtap_buffer_text(p->out, "  ");
-            safe_text(p, pair->detail, p->width - 12);
-            fxtap_buffer_text(p->out, "\n");
-        }
-        shown++;
     }
-    if (p->report->counts[verdict] > shown) {
-        labelled(p, "");
+    if (n > shown) {
+        fx_page_label(p, "");
         fxtap_buffer_text(p->out, "and ");
-        counted(p, p->report->counts[verdict] - shown, "more\n", "more\n");
+        fx_page_count(p, n - shown);
+        fxtap_buffer_text(p->out, " more\n");
     }
 }
 
-static void troubles(const page *p)
+static void warnings(const fx_page *p)
 {
-    static const fxtap_verdict kinds[] = {FXTAP_UNREADABLE, FXTAP_SHAPE_MISMATCH, FXTAP_DTYPE_MISMATCH,
-                                          FXTAP_ONLY_GOLDEN, FXTAP_ONLY_TARGET};
-    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
-        if (p->report->counts[kinds[i]] > 0) {
-            fxtap_buffer_printf(p->out, "\n%s\n", fxtap_verdict_name(kinds[i]));
-            examples(p, kinds[i]);
-        }
-    }
-    for (size_t i = 0; i < p->report->n_warnings; i++) {
-        fxtap_buffer_text(p->out, i == 0 ? "\nwarning " : "        ");
-        safe_text(p, p->report->warnings[i], p->width - 8);
+    size_t n = p->report->n_warnings;
+    for (size_t i = 0; i < n && i < SHOWN_WARNINGS; i++) {
+        fxtap_buffer_text(p->out, i == 0 ? "\nWarning " : "        ");
+        fx_page_text(p, p->report->warnings[i], p->width - 8, false);
         fxtap_buffer_text(p->out, "\n");
     }
+    if (n > SHOWN_WARNINGS) {
+        fxtap_buffer_text(p->out, "        and ");
+        fx_page_count(p, n - SHOWN_WARNINGS);
+        fxtap_buffer_text(p->out, " more\n");
+    }
+}
+
+static void troubles(const fx_page *p)
+{
+    static const struct {
+        fxtap_verdict verdict;
+        const char *title;
+    } kinds[] = {
+        {FXTAP_UNREADABLE, "Unreadable"},          {FXTAP_SHAPE_MISMATCH, "Shape mismatch"},
+        {FXTAP_DTYPE_MISMATCH, "Dtype mismatch"},  {FXTAP_ONLY_GOLDEN, "Only in golden"},
+        {FXTAP_ONLY_TARGET, "Only in target"},
+    };
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+        if (p->report->counts[kinds[i].verdict] > 0) {
+            fxtap_buffer_printf(p->out, "\n%s\n", kinds[i].title);
+            examples(p, kinds[i].verdict);
+        }
+    }
+    warnings(p);
 }
 
 static bool dtype_occurs(const fxtap_report *report, fxtap_dtype dtype)
@@ -336,7 +200,7 @@ static bool dtype_occurs(const fxtap_report *report, fxtap_dtype dtype)
     return false;
 }
 
-static void tolerances(const page *p)
+static void tolerances(const fx_page *p)
 {
     int n_shown = 0;
     for (int dtype = 1; dtype < FXTAP_DTYPE_COUNT; dtype++) {
@@ -347,27 +211,27 @@ static void tolerances(const page *p)
         }
         fxtap_buffer_printf(p->out, "%s%s rtol ", n_shown++ == 0 ? "Judged  " : "        ",
                             fxtap_dtype_name((fxtap_dtype)dtype));
-        number(p, rtol);
+        fx_page_number(p, rtol);
         fxtap_buffer_text(p->out, " atol ");
-        number(p, atol);
+        fx_page_number(p, atol);
         fxtap_buffer_text(p->out, "\n");
     }
     if (p->report->n_rules > 0) {
         fxtap_buffer_text(p->out, n_shown == 0 ? "Judged  by " : "        and by ");
-        counted(p, p->report->n_rules, "rule given", "rules given");
+        fx_page_counted(p, p->report->n_rules, "rule given", "rules given");
         fxtap_buffer_text(p->out, "\n");
     }
 }
 
 void fx_report_print_text(const fxtap_report *report, const fxtap_report_options *options, fxtap_buffer *out)
 {
-    page p = {.report = report, .options = options, .out = out, .width = options->width > 0 ? options->width : 80};
-    p.width = p.width < 60 ? 60 : p.width;
+    fx_page p = {.report = report, .options = options, .out = out, .width = options->width > 0 ? options->width : 80};
+    p.width = p.width < 60 ? 60 : p.width > 160 ? 160 : p.width;
     headline(&p);
     if (options->quiet) {
         return;
     }
-    origins(&p);
+    fx_page_origins(&p);
     troubles(&p);
     accounts(&p);
     tolerances(&p);

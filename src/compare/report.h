@@ -34,6 +34,9 @@ struct fxtap_report {
     bool stopped_early;      /* fail_fast found a difference */
 };
 
+#define FX_DETAILED_ORIGINS 8 /* how many origins get a neighbourhood, how many other pairs a histogram */
+#define FX_AROUND_GROUPS 64   /* in the first of how many groups origins may have one */
+
 /* The two tensors behind a pair, for as long as the comparison runs; parallel to report->pairs. */
 typedef struct fx_sources {
     size_t golden; /* index in the side's list, FX_MISSING where there is none */
@@ -70,6 +73,7 @@ typedef struct fx_group_work { /* parallel to report->groups */
     const fx_set *target;
     const fxtap_graph_info *golden_graph;
     const fxtap_graph_info *target_graph;
+    size_t number; /* of the group, whatever the shard */
     int32_t rank; /* under which the pairs are reported */
     fxtap_pairing pairing;
     double confidence;
@@ -174,6 +178,16 @@ fxtap_status fx_mark_undefined(fx_comparison *comparison, fx_group_work *group);
 /* Finds the origins in one judged group. */
 fxtap_status fx_find_origins(fx_comparison *comparison, fx_group_work *group);
 
+/* ---- link.c ---- */
+
+/* Puts origins into order of execution; with `is_whole` also tells those that began in another call. */
+fxtap_status fx_link_origins(fxtap_report *report, bool is_whole);
+/* Which pairs get histograms: those of the first origins and the worst others; returns how many. */
+#define FX_DETAILED_PAIRS (2 * FX_DETAILED_ORIGINS)
+size_t fx_detailed_pairs(const fxtap_report *report, size_t out[FX_DETAILED_PAIRS]);
+/* Takes away the details that a report of one process would not have. */
+void fx_trim_details(fxtap_report *report);
+
 /* ---- around.c ---- */
 
 typedef struct fx_node_health {
@@ -190,6 +204,5 @@ const fxtap_neighbourhood *fx_neighbourhood(fx_arena *arena, const fxtap_graph *
 fxtap_status fx_add_histograms(fx_comparison *comparison);
 
 #define FX_AROUND_HOPS 2
-#define FX_DETAILED_ORIGINS 8 /* how many origins get a neighbourhood, how many other pairs a histogram */
 
 #endif

@@ -13,7 +13,7 @@
 #include "util/error.h"
 #include "util/memory.h"
 
-#define MAGIC 0x6872707478663031u /* "fxtprh" and a version, kept when the form changes */
+#define MAGIC 0x6872707478663032u /* "fxtprh" and a version, kept when the form changes */
 #define PAIR_BYTES_MIN 200
 
 static void head_fields(fx_codec *c, fxtap_report *report)
@@ -247,8 +247,12 @@ static fxtap_status merge(fxtap_report *into, const shard *shards, size_t n_shar
     for (size_t s = 0; s < n_shards; s++) {
         fx_arena_adopt(&into->arena, &shards[s].report->arena);
     }
-    fx_report_tally(into);
-    return FXTAP_OK;
+    status = fx_link_origins(into, true);
+    if (status == FXTAP_OK) {
+        fx_trim_details(into);
+        fx_report_tally(into);
+    }
+    return status;
 }
 
 fxtap_status fxtap_report_merge(const void *const *shards, const size_t *n_bytes, size_t n_shards, fxtap_report **out)

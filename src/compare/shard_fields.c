@@ -212,7 +212,8 @@ static void metric_fields(fx_codec *c, fxtap_pair *pair)
     fx_codec_bool(c, &pair->identical_bits);
     double *values[] = {&pair->rtol,         &pair->atol, &pair->max_abs_err, &pair->max_rel_err,
                         &pair->mean_abs_err, &pair->rmse, &pair->cosine,      &pair->rel_l2,
-                        &pair->euclidean,    &pair->within_1e3, &pair->within_5e3, &pair->max_ulp};
+                        &pair->euclidean,    &pair->within_1e3, &pair->within_5e3, &pair->max_ulp,
+                        &pair->input_error,  &pair->growth};
     for (size_t i = 0; i < sizeof values / sizeof values[0]; i++) {
         fx_codec_double(c, values[i]);
     }
@@ -222,6 +223,14 @@ static void metric_fields(fx_codec *c, fxtap_pair *pair)
         fx_codec_u64(c, counts[i]);
     }
     worst_fields(c, pair);
+    fx_codec_bool(c, &pair->has_hashes);
+    if (pair->has_hashes) {
+        uint64_t *halves[] = {&pair->golden_hash.high, &pair->golden_hash.low, &pair->target_hash.high,
+                              &pair->target_hash.low};
+        for (size_t i = 0; i < sizeof halves / sizeof halves[0]; i++) {
+            fx_codec_u64(c, halves[i]);
+        }
+    }
     fx_codec_bool(c, &pair->has_stats);
     if (pair->has_stats) {
         stats_fields(c, &pair->golden_stats);
@@ -257,6 +266,7 @@ void fx_group_fields(fx_codec *c, fxtap_group *group)
     fx_codec_i64(c, &group->target_step);
     fx_codec_enum(c, &pairing, FXTAP_PAIR_ORDER + 1);
     group->pairing = (fxtap_pairing)pairing;
+    fx_codec_i64(c, &group->call);
     fx_codec_size(c, &group->first_pair);
     fx_codec_size(c, &group->n_pairs);
 }
@@ -264,7 +274,7 @@ void fx_group_fields(fx_codec *c, fxtap_group *group)
 void fx_origin_fields(fx_codec *c, fxtap_origin *origin, size_t *pair)
 {
     int reason = (int)origin->reason;
-    fx_codec_enum(c, &reason, FXTAP_ORIGIN_REGION + 1);
+    fx_codec_enum(c, &reason, FXTAP_ORIGIN_DRIFT + 1);
     origin->reason = (fxtap_origin_reason)reason;
     fx_codec_size(c, pair);
     fx_codec_double(c, &origin->input_error);
@@ -272,6 +282,8 @@ void fx_origin_fields(fx_codec *c, fxtap_origin *origin, size_t *pair)
     fx_codec_double(c, &origin->growth);
     fx_codec_size(c, &origin->n_carried);
     fx_codec_text(c, &origin->other_target);
+    fx_codec_text(c, &origin->input);
+    fx_codec_bool(c, &origin->follows);
     around_fields(c, origin);
 }
 

@@ -1,0 +1,210 @@
+/*
+ * link.c - origins over all groups: in order of execution, without those that began in another call.
+ *
+ * A graph's input that differs is no origin where an earlier call of the same rank put out that very value: both sides'
+ * hashes say so. Where an earlier call went wrong in any way, an input that differs may stem from it (by way of code
+ * outside the graphs: a loss, an optimiser), and is marked so. What each shard found is linked when the shards are merged.
+ */
+#include <stdlib.h>
+
+#include "compare/report.h"
+#include "util/memory.h"
+
+/* The group that a pair lies in; groups' pairs lie one after the other. */
+static const fxtap_group *group_of(const fxtap_report *report, const fxtap_pair *pair)
+{
+    size_t index = (size_t)(pair - report->pairs), low = 0, high = report->n_groups;
+    while (high - low > 1) {
+        size_t middle = low + (high - low) / 2;
+        if (report->groups[middle].first_pair <= index) {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    return &report->groups[low];
+}
+
+static int compare_groups(const fxtap_group *a, const fxtap_group *b)
+{
+    if (a->rank != b->rank) {
+        return a->rank < b->rank ? -1 : 1;
+    }
+    if (a->call != b->call) {
+        return (uint64_t)a->call < (uint64_t)b->call ? -1 : 1; /* an unknown one, -1, comes last */
+    }
+    return (a > b) - (a < b);
+}
+
+static int compare_origins(const void *left, const void *right, void *context)
+{
+    const fxtap_report *report = context;
+    const fxtap_origin *a = left, *b = right;
+    int order = compare_groups(group_of(report, a->pair), group_of(report, b->pair));
+    return order != 0 ? order : (a->pair > b->pair) - (a->pair < b->pair);
+}
+
+static int compare_hashes(const fxtap_pair *a, const fxtap_pair *b)
+{
+    const uint64_t left[] = {a->golden_hash.high, a->golden_hash.low, a->target_hash.high, a->target_hash.low};
+    const uint64_t right[] = {b->golden_hash.high, b->golden_hash.low, b->target_hash.high, b->target_hash.low};
+    for (size_t i = 0; i < sizeof left / sizeof left[0]; i++) {
+        if (left[i] != right[i]) {
+            return left[i] < right[i] ? -1 : 1;
+        }
+    }
+    return 0;
+}
+
+static int compare_entries(const void *left, const void *right)
+{
+    const fxtap_pair *const *a = left, *const *b = right;
+    int order = compare_hashes(*a, *b);
+    return order != 0 ? order : (*a > *b) - (*a < *b);
+}
+
+typedef struct results { /* bad results with hashes, sorted by them */
+    const fxtap_pair **items;
+    size_t n;
+} results;
+
+static fxtap_status list_results(const fxtap_report *report, results *out)
+{
+    out->items = fx_calloc(report->n_pairs, sizeof *out->items);
+    if (out->items == NULL) {
+        return FXTAP_E_NOMEM;
+    }
+    out->n = 0;
+    for (size_t i = 0; i < report->n_pairs; i++) {
+        if (report->pairs[i].has_hashes && report->pairs[i].io != FXTAP_INPUT) {
+            out->items[out->n++] = &report->pairs[i];
+        }
+    }
+    qsort(out->items, out->n, sizeof *out->items, compare_entries);
+    return FXTAP_OK;
+}
+
+/* True when an earlier call put out what this input is. */
+static bool came_out_before(const fxtap_report *report, const results *from, const fxtap_pair *input)
+{
+    size_t low = 0, high = from->n;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (compare_hashes(from->items[middle], input) < 0) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    const fxtap_group *group = group_of(report, input);
+    for (; low < from->n && compare_hashes(from->items[low], input) == 0; low++) {
+        const fxtap_group *other = group_of(report, from->items[low]);
+        if (other->rank == group->rank && compare_groups(other, group) < 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool came_from_outside(const fxtap_origin *origin)
+{
+    return origin->reason == FXTAP_ORIGIN_INPUT || origin->reason == FXTAP_ORIGIN_WEIGHT;
+}
+
+/* Drops the inputs that came out of earlier calls; the operators after them carry the rank's first origin on. */
+static void drop_carried(fxtap_report *report, const results *from)
+{
+    size_t n_kept = 0, first_of_rank = SIZE_MAX;
+    for (size_t i = 0; i < report->n_origins; i++) {
+        fxtap_origin origin = report->origins[i];
+        bool is_new_rank = first_of_rank == SIZE_MAX || report->origins[first_of_rank].pair->rank != origin.pair->rank;
+        bool is_carried = !is_new_rank && came_from_outside(&origin) && origin.pair->has_hashes &&
+                          came_out_before(report, from, origin.pair);
+        if (is_carried) {
+            report->origins[first_of_rank].n_carried += origin.n_carried;
+            continue;
+        }
+        first_of_rank = is_new_rank ? n_kept : first_of_rank;
+        const fxtap_origin *first = first_of_rank < n_kept ? &report->origins[first_of_rank] : NULL;
+        origin.follows = first != NULL && (came_from_outside(&origin) || origin.reason == FXTAP_ORIGIN_DRIFT) &&
+                         group_of(report, first->pair) != group_of(report, origin.pair);
+        report->origins[n_kept++] = origin;
+    }
+    report->n_origins = n_kept;
+}
+
+fxtap_status fx_link_origins(fxtap_report *report, bool is_whole)
+{
+    if (report->n_origins == 0) {
+        return FXTAP_OK;
+    }
+    qsort_r(report->origins, report->n_origins, sizeof *report->origins, compare_origins, report);
+    if (!is_whole) {
+        return FXTAP_OK;
+    }
+    results from;
+    fxtap_status status = list_results(report, &from);
+    if (status == FXTAP_OK) {
+        drop_carried(report, &from);
+        fx_free(from.items);
+    }
+    return status;
+}
+
+/* ---- details ---- */
+
+static bool is_among(const size_t *list, size_t n, size_t value)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (list[i] == value) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Puts a pair among the worst, largest rel_l2 first; of equal ones the earlier first. */
+static void keep_worst(const fxtap_report *report, size_t *worst, size_t *n_worst, size_t pair)
+{
+    size_t at = *n_worst;
+    while (at > 0 && report->pairs[worst[at - 1]].rel_l2 < report->pairs[pair].rel_l2) {
+        at--;
+    }
+    if (at == FX_DETAILED_ORIGINS) {
+        return;
+    }
+    *n_worst += *n_worst < FX_DETAILED_ORIGINS;
+    for (size_t i = *n_worst - 1; i > at; i--) {
+        worst[i] = worst[i - 1];
+    }
+    worst[at] = pair;
+}
+
+size_t fx_detailed_pairs(const fxtap_report *report, size_t out[FX_DETAILED_PAIRS])
+{
+    size_t n = 0, n_worst = 0;
+    for (size_t i = 0; i < report->n_origins && i < FX_DETAILED_ORIGINS; i++) {
+        out[n++] = (size_t)(report->origins[i].pair - report->pairs);
+    }
+    for (size_t i = 0; i < report->n_pairs; i++) {
+        const fxtap_pair *pair = &report->pairs[i];
+        if (pair->verdict == FXTAP_DIFFERENT && pair->measured && pair->has_stats && !is_among(out, n, i)) {
+            keep_worst(report, out + n, &n_worst, i);
+        }
+    }
+    return n + n_worst;
+}
+
+void fx_trim_details(fxtap_report *report)
+{
+    size_t chosen[FX_DETAILED_PAIRS];
+    size_t n = fx_detailed_pairs(report, chosen);
+    for (size_t i = 0; i < report->n_pairs; i++) {
+        if (report->pairs[i].histograms != NULL && !is_among(chosen, n, i)) {
+            report->pairs[i].histograms = NULL;
+        }
+    }
+    for (size_t i = FX_DETAILED_ORIGINS; i < report->n_origins; i++) {
+        report->origins[i].around = NULL;
+    }
+}

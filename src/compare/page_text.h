@@ -1,0 +1,33 @@
+/* page_text.h - lines for a terminal: width, colour, and text from dumps that cannot harm it. */
+#ifndef FX_COMPARE_PAGE_TEXT_H
+#define FX_COMPARE_PAGE_TEXT_H
+
+#include "compare/print.h"
+
+typedef struct fx_page {
+    const fxtap_report *report;
+    const fxtap_report_options *options;
+    fxtap_buffer *out;
+    int32_t width;
+} fx_page;
+
+void fx_page_colour(const fx_page *p, const char *code);
+/*
+ * Text from a dump within `limit` columns: control characters, bad UTF-8 and marks that turn the direction of writing
+ * become "?"; what is too long loses its end, or its beginning with `keep_end`. Returns the columns used.
+ */
+int32_t fx_page_text(const fx_page *p, const char *text, int32_t limit, bool keep_end);
+/* "  label   ", dim; 10 columns. */
+void fx_page_label(const fx_page *p, const char *label);
+void fx_page_number(const fx_page *p, double value);
+/* Two numbers with as many digits as it takes to tell them apart. */
+void fx_page_two_numbers(const fx_page *p, const char *before, double first, const char *between, double second);
+/* With a comma between thousands. */
+void fx_page_count(const fx_page *p, uint64_t value);
+void fx_page_counted(const fx_page *p, uint64_t value, const char *singular, const char *plural);
+
+/* ---- print_text_origin.c ---- */
+
+void fx_page_origins(const fx_page *p);
+
+#endif

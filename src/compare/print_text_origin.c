@@ -1,0 +1,299 @@
+/* print_text_origin.c - where it began, for a terminal: a block for each of the first few origins, the rest in numbers. */
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "compare/page_text.h"
+
+#define SHOWN_ORIGINS 4
+#define SHOWN_WORST 3
+#define SHOWN_GROWN 5
+#define WORTH_SHOWING_GROWTH 3.0
+
+static void place_lines(const fx_page *p, const fxtap_pair *pair)
+{
+    if (pair->source_file[0] != '\0') {
+        fx_page_label(p, "source");
+        fx_page_text(p, pair->source_file, p->width - 20, true);
+        fxtap_buffer_printf(p->out, ":%" PRId32 "\n", pair->source_line);
+        if (pair->source_code[0] != '\0') {
+            fx_page_label(p, "");
+            fx_page_text(p, pair->source_code, p->width - 10, false);
+            fxtap_buffer_text(p->out, "\n");
+        }
+    }
+    if (pair->module_path[0] != '\0') {
+        fx_page_label(p, "module");
+        fx_page_text(p, pair->module_path, p->width - 10, true);
+        fxtap_buffer_text(p->out, "\n");
+    }
+    if (pair->step < 0) {
+        return; /* a plain file: its name says where */
+    }
+    fx_page_label(p, "where");
+    if (pair->rank > 0) {
+        fxtap_buffer_printf(p->out, "rank %" PRId32 ", ", pair->rank);
+    }
+    fxtap_buffer_printf(p->out, "graph %" PRIu32 ", step %" PRId64 ", %s ", pair->graph, pair->step,
+                        fx_io_name(pair->io));
+    fx_page_text(p, pair->position, p->width - 48, false);
+    fxtap_buffer_text(p->out, "\n");
+}
+
+/* A cosine of all but one says more by what it lacks. */
+static void cosine(const fx_page *p, double value)
+{
+    fxtap_buffer_text(p->out, ", cosine ");
+    if (value < 1.0 && value > 0.999) {
+        fxtap_buffer_text(p->out, "1 - ");
+        fxtap_buffer_digits(p->out, 1.0 - value, 2);
+    } else {
+        fxtap_buffer_digits(p->out, value, 4);
+    }
+}
+
+static void error_lines(const fx_page *p, const fxtap_pair *pair)
+{
+    fx_page_label(p, "error");
+    if (!pair->measured) {
+        fx_page_text(p, pair->detail, p->width - 10, false);
+        fxtap_buffer_text(p->out, "\n");
+        return;
+    }
+    fxtap_buffer_text(p->out, "relative L2 ");
+    fx_page_number(p, pair->rel_l2);
+    fxtap_buffer_text(p->out, ", max abs ");
+    fx_page_number(p, pair->max_abs_err);
+    cosine(p, pair->cosine);
+    fxtap_buffer_text(p->out, "\n");
+    fx_page_label(p, "");
+    fx_page_count(p, pair->mismatched);
+    fxtap_buffer_text(p->out, " of ");
+    fx_page_counted(p, pair->count, "element outside", "elements outside");
+    fxtap_buffer_text(p->out, " rtol ");
+    fx_page_number(p, pair->rtol);
+    fxtap_buffer_text(p->out, ", atol ");
+    fx_page_number(p, pair->atol);
+    fxtap_buffer_text(p->out, "\n");
+}
+
+static void input_line(const fx_page *p, const fxtap_origin *origin)
+{
+    bool is_input = origin->reason == FXTAP_ORIGIN_INPUT || origin->reason == FXTAP_ORIGIN_WEIGHT;
+    if (is_input || !origin->pair->measured) {
+        return;
+    }
+    if (origin->input_error > 0.0) {
+        fx_page_label(p, "inputs");
+        fxtap_buffer_text(p->out, "relative L2 ");
+        fx_page_number(p, origin->input_error);
+        fxtap_buffer_text(p->out, ": the error grew ");
+        fxtap_buffer_digits(p->out, origin->growth, 2);
+        fxtap_buffer_text(p->out, " times\n");
+    } else if (origin->reason != FXTAP_ORIGIN_REGION) {
+        fx_page_label(p, "inputs");
+        fxtap_buffer_text(p->out, "equal\n");
+    }
+}
+
+static void worst_lines(const fx_page *p, const fxtap_pair *pair)
+{
+    for (size_t i = 0; i < pair->n_worst && i < SHOWN_WORST; i++) {
+        fx_page_label(p, i == 0 ? "worst" : "");
+        fxtap_buffer_text(p->out, "at [");
+        fx_print_coordinates(p->out, pair->worst[i].index, pair->ndim, pair->shape);
+        fx_page_two_numbers(p, "]: golden ", pair->worst[i].golden, ", target ", pair->worst[i].target);
+        fxtap_buffer_text(p->out, "\n");
+    }
+}
+
+static void statistics_line(const fx_page *p, const char *label, const fxtap_stats *stats)
+{
+    fx_page_label(p, label);
+    fxtap_buffer_text(p->out, "mean ");
+    fx_page_number(p, stats->mean);
+    fxtap_buffer_text(p->out, "  std ");
+    fx_page_number(p, stats->std);
+    if (stats->has_range) {
+        fxtap_buffer_text(p->out, "  min ");
+        fx_page_number(p, stats->min);
+        fxtap_buffer_text(p->out, "  max ");
+        fx_page_number(p, stats->max);
+    }
+    uint64_t n_bad = stats->count - stats->finite_count;
+    if (n_bad > 0) {
+        fxtap_buffer_text(p->out, "  not finite ");
+        fx_page_count(p, n_bad);
+    }
+    fxtap_buffer_text(p->out, "\n");
+}
+
+static void heading(const fx_page *p, const fxtap_origin *origin, bool is_first)
+{
+    const fxtap_pair *pair = origin->pair;
+    const char *kind = origin->reason == FXTAP_ORIGIN_WEIGHT ? "weight " : "input ";
+    fxtap_buffer_text(p->out, "\n");
+    fx_page_colour(p, "1");
+    fxtap_buffer_text(p->out, is_first ? "Origin  " : "Also    ");
+    int32_t used = 8;
+    if (origin->input != NULL) {
+        fxtap_buffer_text(p->out, kind);
+        used += (int32_t)strlen(kind) + fx_page_text(p, origin->input, p->width / 2 - 16, false);
+        fx_page_colour(p, "0");
+        fxtap_buffer_text(p->out, ", read by ");
+        used += 10 + fx_page_text(p, pair->node, p->width / 2 - 16, false);
+    } else {
+        used += fx_page_text(p, pair->node, p->width / 2, false);
+        fx_page_colour(p, "0");
+    }
+    if (pair->target[0] != '\0') {
+        fxtap_buffer_text(p->out, "  ");
+        fx_page_text(p, pair->target, p->width - used - 2, false);
+    }
+    if (origin->other_target != NULL) {
+        fxtap_buffer_text(p->out, "\n        against ");
+        fx_page_text(p, origin->other_target, p->width - 40, false);
+        fxtap_buffer_text(p->out, " in target");
+    }
+    fxtap_buffer_printf(p->out, "\n        %s\n", fx_origin_reason_text(origin->reason));
+}
+
+static void origin_block(const fx_page *p, const fxtap_origin *origin, size_t n_again, bool is_first)
+{
+    const fxtap_pair *pair = origin->pair;
+    heading(p, origin, is_first);
+    place_lines(p, pair);
+    error_lines(p, pair);
+    input_line(p, origin);
+    worst_lines(p, pair);
+    if (pair->has_stats) {
+        statistics_line(p, "golden", &pair->golden_stats);
+        statistics_line(p, "target", &pair->target_stats);
+    }
+    if (pair->confidence > 0.0 && pair->confidence < 0.85) {
+        fx_page_label(p, "pairing");
+        fxtap_buffer_printf(p->out, "%s, confidence ", fxtap_pairing_name(pair->pairing));
+        fxtap_buffer_digits(p->out, pair->confidence, 2);
+        fxtap_buffer_text(p->out, ": the two may not be the same operator\n");
+    }
+    if (origin->n_carried > 0) {
+        fx_page_label(p, "carried");
+        fxtap_buffer_text(p->out, "on by ");
+        fx_page_counted(p, origin->n_carried, "operator", "operators");
+        fxtap_buffer_text(p->out, "\n");
+    }
+    if (n_again > 0) {
+        fx_page_label(p, "again");
+        fxtap_buffer_text(p->out, "in ");
+        fx_page_counted(p, n_again, "other call of the graph\n", "other calls of the graph\n");
+    }
+}
+
+static bool is_same_place(const fxtap_origin *a, const fxtap_origin *b)
+{
+    return a->reason == b->reason && a->pair->graph == b->pair->graph && strcmp(a->pair->node, b->pair->node) == 0 &&
+           strcmp(a->pair->target, b->pair->target) == 0;
+}
+
+typedef struct selection {
+    size_t shown[SHOWN_ORIGINS];
+    size_t again[SHOWN_ORIGINS]; /* the same operator in other calls */
+    size_t n_shown;
+    size_t n_more;
+    size_t n_following;
+} selection;
+
+static void choose(const fxtap_report *report, selection *out)
+{
+    for (size_t i = 0; i < report->n_origins; i++) {
+        const fxtap_origin *origin = &report->origins[i];
+        size_t same = 0;
+        while (same < out->n_shown && !is_same_place(&report->origins[out->shown[same]], origin)) {
+            same++;
+        }
+        if (same < out->n_shown) {
+            out->again[same]++;
+        } else if (origin->follows) {
+            out->n_following++;
+        } else if (out->n_shown < SHOWN_ORIGINS) {
+            out->shown[out->n_shown++] = i;
+        } else {
+            out->n_more++;
+        }
+    }
+}
+
+/* ---- the operators that let an error grow most ---- */
+
+static size_t list_grown(const fxtap_report *report, const fxtap_pair *out[SHOWN_GROWN])
+{
+    size_t n = 0;
+    for (size_t i = 0; i < report->n_pairs; i++) {
+        const fxtap_pair *pair = &report->pairs[i];
+        bool is_result = pair->io != FXTAP_INPUT && pair->verdict == FXTAP_DIFFERENT;
+        if (!is_result || !(pair->growth >= WORTH_SHOWING_GROWTH) || !isfinite(pair->growth)) {
+            continue;
+        }
+        size_t at = n;
+        while (at > 0 && out[at - 1]->growth < pair->growth) {
+            at--;
+        }
+        if (at == SHOWN_GROWN) {
+            continue;
+        }
+        n += n < SHOWN_GROWN;
+        for (size_t k = n - 1; k > at; k--) {
+            out[k] = out[k - 1];
+        }
+        out[at] = pair;
+    }
+    return n;
+}
+
+static void grown(const fx_page *p)
+{
+    const fxtap_pair *list[SHOWN_GROWN];
+    size_t n = list_grown(p->report, list);
+    if (n == 0) {
+        fxtap_buffer_text(p->out, "\n        No operator made the error more than 3 times larger.\n");
+    }
+    for (size_t i = 0; i < n; i++) {
+        fxtap_buffer_text(p->out, i == 0 ? "\nThe error grew most in\n  " : "  ");
+        size_t from = p->out->length;
+        fxtap_buffer_digits(p->out, list[i]->growth, 2);
+        fxtap_buffer_printf(p->out, " times%*s", (int)(from + 14 > p->out->length ? from + 14 - p->out->length : 1), "");
+        int32_t used = fx_page_text(p, list[i]->node, 30, false);
+        fxtap_buffer_printf(p->out, "%*s", used < 30 ? 30 - used + 2 : 2, "");
+        fx_page_two_numbers(p, "relative L2 ", list[i]->input_error, " to ", list[i]->rel_l2);
+        fxtap_buffer_text(p->out, "\n");
+    }
+}
+
+void fx_page_origins(const fx_page *p)
+{
+    const fxtap_report *report = p->report;
+    selection chosen = {.n_shown = 0};
+    choose(report, &chosen);
+    for (size_t i = 0; i < chosen.n_shown; i++) {
+        origin_block(p, &report->origins[chosen.shown[i]], chosen.again[i], i == 0);
+    }
+    if (chosen.n_more > 0) {
+        fxtap_buffer_text(p->out, "\n        and ");
+        fx_page_counted(p, chosen.n_more, "more origin", "more origins");
+        fxtap_buffer_text(p->out, "; --json and --html list all\n");
+    }
+    if (chosen.n_following > 0) {
+        fxtap_buffer_text(p->out, "\n        ");
+        fx_page_counted(p, chosen.n_following, "place in a later call differs", "places in later calls differ");
+        fxtap_buffer_text(p->out, " too, which may follow from this\n");
+    }
+    if (chosen.n_shown > 0 && report->origins[chosen.shown[0]].reason == FXTAP_ORIGIN_DRIFT) {
+        grown(p);
+    }
+    const fxtap_pair *non_finite = fxtap_report_first_non_finite(report);
+    if (non_finite != NULL) {
+        fxtap_buffer_text(p->out, "\nFirst NaN or Inf that golden has not\n        ");
+        fx_page_text(p, non_finite->name, p->width - 8, false);
+        fxtap_buffer_text(p->out, "\n");
+    }
+}
