@@ -5,6 +5,7 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -81,8 +82,9 @@ def catch(function: Callable[..., Any], steps: Sequence[tuple[Any, ...]], **opti
     return caught
 
 
+@cache
 def catch_model(name: str) -> list[Captured]:
-    """The graphs of a reference model, at its first step."""
+    """The graphs of a reference model, at its first step. Nobody changes them."""
     case = load_models().get(name)
     kernels: AbstractContextManager[Any] = sdpa_kernel(SDPBackend.MATH) if "math" in name else nullcontext()
     with kernels, nullcontext() if case.train else torch.no_grad():

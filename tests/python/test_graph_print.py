@@ -3,6 +3,7 @@
 import base64
 import json
 import math
+import re
 import shutil
 import subprocess
 import tarfile
@@ -317,3 +318,38 @@ def test_page_in_a_browser(tmp_path: Path) -> None:
     assert "_native_batch_norm_legit_no_training" in links
     found, name, n_images, _ = probe(_core.record(hostile_graph()), "onerror", tmp_path)
     assert (found, name, n_images) == (f"1 of {len(HOSTILE) + 2} nodes", HOSTILE[3], "0")
+
+
+# ---- where nodes come from ----
+
+FRAME = re.compile(
+    r'^  File "(?P<file>.*)", line (?P<line>\d+), in (?P<function>.*)\n(?:    (?P<code>.*)\n)?', re.MULTILINE
+)
+
+
+@pytest.mark.parametrize("name", MODELS.NAMES)
+def test_sources_and_modules_are_torchs(name: str) -> None:
+    """Of every node: the innermost frame of torch's stack trace, the innermost entry of its module stack."""
+    n_sources = n_modules = 0
+    for captured in catch_model(name):
+        record = _core.record(captured.gm, captured.kind)
+        for node, source, path, kind in zip(
+            captured.gm.graph.nodes, record.sources, record.module_paths, record.module_types, strict=True
+        ):
+            frames = list(FRAME.finditer(node.meta.get("stack_trace") or ""))
+            if frames:
+                last = frames[-1]
+                assert source == (last["file"], int(last["line"]), last["function"], (last["code"] or "").strip())
+                n_sources += 1
+            else:
+                assert source == ("", 0, "", "")
+            stack = node.meta.get("nn_module_stack") or node.meta.get("fwd_nn_module_stack")
+            if stack:
+                expected, module = list(stack.values())[-1]
+                assert path == expected
+                assert kind == (module if isinstance(module, str) else f"{module.__module__}.{module.__qualname__}")
+                n_modules += 1
+            else:
+                assert (path, kind) == ("", "")
+    assert n_sources > 0
+    assert n_modules > 0 or name in ("toy", "toy_static", "misc", "kv", "kv_index_copy", "kv_index_put", "symops")
