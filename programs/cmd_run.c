@@ -97,6 +97,10 @@ static int execute(const run_options *chosen, char **arguments, int n_arguments)
     line[1 + N_BEGIN + n_arguments] = NULL;
     execvp(python, line);
     trouble("cannot run %s: %s", python, strerror(errno));
+    for (size_t i = 0; i <= N_BEGIN; i++) {
+        free(line[i]);
+    }
+    free(line);
     return EXIT_TROUBLE;
 }
 
@@ -136,5 +140,7 @@ int cmd_run(int argc, char **argv)
     if (chosen.type != NULL && strcmp(chosen.type, "npy") != 0 && strcmp(chosen.type, "stats") != 0) {
         return misused(usage.command, "--type wants npy or stats, not \"%s\"", chosen.type);
     }
-    return execute(&chosen, argv + first, argc - first);
+    status = execute(&chosen, argv + first, argc - first);
+    free(chosen.filters.texts);
+    return status;
 }
