@@ -284,6 +284,26 @@ static fxtap_status weigh_bad_output(search *s, const fx_node_pair *node, const 
     return add_origin(s, node, output, reason, e, &e->origin);
 }
 
+/* A node that was not dumped, or has no counterpart, is as its inputs are: BAD if one is, GOOD if all are known to be. */
+static void infer_undumped(search *s, size_t i)
+{
+    size_t n_inputs;
+    const size_t *inputs = fx_wiring_inputs(s->wiring, i, &n_inputs);
+    health state = n_inputs > 0 && !fx_wiring_is_placeholder(s->wiring, i) ? GOOD : UNKNOWN;
+    size_t origin = NO_ORIGIN, faint_origin = NO_ORIGIN;
+    for (size_t k = 0; k < n_inputs; k++) {
+        size_t from;
+        health known = resolve(s, inputs[k], &from);
+        note_earliest(known == BAD ? &origin : &faint_origin, from);
+        if (known == BAD) {
+            state = BAD;
+        } else if (known == UNKNOWN && state == GOOD) {
+            state = UNKNOWN;
+        }
+    }
+    s->states[i] = (node_state){state == GOOD ? UNKNOWN : state, state == BAD ? origin : faint_origin};
+}
+
 /* How much further apart than the node's inputs each of its results is. */
 static void note_growth(search *s, const fx_node_pair *node, const evidence *e)
 {
@@ -319,28 +339,10 @@ static fxtap_status visit(search *s, const fx_node_pair *node, size_t order)
         size_t origin = output != NULL ? e.origin : is_clean ? NO_ORIGIN : e.faint_origin;
         s->states[order] = (node_state){output != NULL ? BAD : GOOD, origin};
         s->health[order] = (fx_node_health){true, output != NULL, largest_error(s, node)};
+    } else if (order < s->n_states && s->wiring != NULL) {
+        infer_undumped(s, order);
     }
     return status;
-}
-
-/* A node that was not dumped is as its inputs are: BAD if one is, GOOD if all are known to be. */
-static void infer_undumped(search *s, size_t i)
-{
-    size_t n_inputs;
-    const size_t *inputs = fx_wiring_inputs(s->wiring, i, &n_inputs);
-    health state = n_inputs > 0 && !fx_wiring_is_placeholder(s->wiring, i) ? GOOD : UNKNOWN;
-    size_t origin = NO_ORIGIN, faint_origin = NO_ORIGIN;
-    for (size_t k = 0; k < n_inputs; k++) {
-        size_t from;
-        health known = resolve(s, inputs[k], &from);
-        note_earliest(known == BAD ? &origin : &faint_origin, from);
-        if (known == BAD) {
-            state = BAD;
-        } else if (known == UNKNOWN && state == GOOD) {
-            state = UNKNOWN;
-        }
-    }
-    s->states[i] = (node_state){state == GOOD ? UNKNOWN : state, state == BAD ? origin : faint_origin};
 }
 
 static fxtap_status open_search(search *s)
