@@ -53,11 +53,12 @@ static const struct option long_options[] = {
 
 static const char help[] =
     "Usage: fxtap compare [OPTION]... GOLDEN TARGET\n"
-    "       fxtap compare [OPTION]... DUMP --step A:B | --run A:B | --graph A:B | --rank A:B\n"
+    "       fxtap compare [OPTION]... --step A:B DUMP    (or --run, --graph, --rank)\n"
     "       fxtap compare [OPTION]... --across-ranks DUMP\n"
     "\n"
-    "Find the first operator that went wrong. GOLDEN is taken as right, TARGET is judged. Each is a dump, a\n"
-    "rank, graph or step folder of one, any folder of .npy files, or one .npy file.\n"
+    "Find the first operator that went wrong. GOLDEN is taken as right, TARGET is\n"
+    "judged. Each is a dump, a rank, graph or step folder of one, any folder of .npy\n"
+    "files, or one .npy file.\n"
     "\n"
     "What is compared (A is GOLDEN's, B is TARGET's; one number stands for both):\n"
     "  --run A[:B]       these runs (default: the latest)\n"
@@ -65,14 +66,19 @@ static const char help[] =
     "  --graph A[:B]     these graphs (default: all, by what they compute)\n"
     "  --step A[:B]      these steps (default: all, by number)\n"
     "  --op GLOB         only nodes, operators, modules or tensors that match\n"
-    "  --map FILE        pair what has other names: lines of \"GOLDEN-NAME TARGET-NAME\", `*` allowed\n"
-    "  --across-ranks    tensors that should be replicas, rank by rank against the first\n"
+    "  --map FILE        pair what has other names: lines \"GOLDEN-NAME TARGET-NAME\",\n"
+    "                    in which * matches anything\n"
+    "  --across-ranks    tensors that should be replicas, each rank against the first\n"
     "\n"
     "What counts as close (default: as torch.testing.assert_close, by dtype):\n"
-    "  --rtol X          relative tolerance             --atol X     absolute tolerance\n"
-    "  --cosine X        least cosine similarity        --max-abs X  largest absolute error\n"
-    "  --rel-l2 X        largest relative L2 error      --max-ulp N  largest distance in units of last place\n"
-    "  --rules FILE      a TOML file of rules by dtype, operator or node; they win over the options above\n"
+    "  --rtol X          relative tolerance\n"
+    "  --atol X          absolute tolerance\n"
+    "  --cosine X        least cosine similarity\n"
+    "  --max-abs X       largest absolute error\n"
+    "  --rel-l2 X        largest relative L2 error\n"
+    "  --max-ulp N       largest distance in units of the last place\n"
+    "  --rules FILE      a TOML file of rules by dtype, operator or node; they win\n"
+    "                    over the options above\n"
     "\n"
     "How, and where to:\n"
     "  --fail-fast       stop at the first tensor that differs\n"
@@ -85,7 +91,8 @@ static const char help[] =
     "  --force           write over reports that are there\n"
     "  -h, --help        this text\n"
     "\n"
-    "Exit status: 0 the same, or close; 1 different; 2 trouble (also: a file could not be read).\n";
+    "Exit status: 0 the same, or close; 1 different; 2 trouble (also where a file\n"
+    "could not be read).\n";
 
 #define N_FORMATS 3
 
