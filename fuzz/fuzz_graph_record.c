@@ -29,8 +29,11 @@ static void print_all(const fxtap_graph *graph)
 {
     fxtap_buffer out;
     fxtap_buffer_init(&out);
-    for (int format = FXTAP_PRINT_FX; format <= FXTAP_PRINT_HTML; format++) {
+    for (int format = FXTAP_PRINT_FX; format <= FXTAP_PRINT_PBTXT; format++) {
         fxtap_print_options options = {.struct_size = sizeof options, .format = (fxtap_print_format)format};
+        fxtap_graph_print(graph, &options, &out);
+        fxtap_buffer_clear(&out);
+        options.optimised = true;
         fxtap_graph_print(graph, &options, &out);
         fxtap_buffer_clear(&out);
     }
