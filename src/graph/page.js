@@ -82,7 +82,7 @@
     if (node.op !== 'placeholder' && node.op !== 'output') lines.push(shorten(node.target, 44));
     if (node.type !== '') lines.push(shorten(node.type, 44));
     const s = node.stats.find((x) => x.place.startsWith('OUTPUT') && x.count !== undefined);
-    if (s) lines.push(`mean ${brief(s.mean)}  std ${brief(s.std)}`);
+    if (s) lines.push(`mean ${s.mean}  std ${s.std}`);
     return lines;
   }
 
@@ -494,10 +494,6 @@
     return element;
   }
 
-  function brief(value) {
-    return typeof value === 'number' ? Number(value.toPrecision(4)).toString() : String(value);
-  }
-
   function addLinks(panel, title, indices) {
     if (indices.length === 0) return;
     add(panel, 'h3', title);
@@ -525,7 +521,7 @@
       };
       if (s.count !== undefined) {
         [['min', s.min], ['max', s.max], ['mean', s.mean], ['std', s.std], ['rms', s.rms], ['abs max', s.abs_max]]
-          .forEach(([name, value]) => { if (value !== null) row(name, brief(value)); });
+          .forEach(([name, value]) => { if (value !== null) row(name, value); });
         row('elements', `${s.count}, ${s.zero} of them zero`);
         if (s.nan > 0) row('NaN', String(s.nan), true);
         if (s.inf > 0) row('Inf', String(s.inf), true);

@@ -10,6 +10,7 @@
 #include "graph/modules.h"
 #include "graph/print.h"
 #include "graph/python.h"
+#include "util/number.h"
 
 extern const char fx_page_html[], fx_page_css[], fx_page_js[];
 extern const size_t fx_page_html_bytes, fx_page_css_bytes, fx_page_js_bytes;
@@ -99,13 +100,16 @@ static void put_source(page *p, const fx_source *source)
     fxtap_json_end_object(&p->json);
 }
 
+/* As text: the page shows no more digits, and the shortest exact ones take longer than all the rest. */
 static void put_number(page *p, const char *key, double value)
 {
+    char text[FX_NUMBER_BYTES] = "NaN";
     if (isfinite(value)) {
-        fxtap_json_double(&p->json, key, value);
-    } else {
-        fxtap_json_string(&p->json, key, isnan(value) ? "NaN" : value > 0 ? "Inf" : "-Inf");
+        fx_double_digits(value, 5, text);
+    } else if (!isnan(value)) {
+        strcpy(text, value > 0 ? "Inf" : "-Inf");
     }
+    fxtap_json_string(&p->json, key, text);
 }
 
 /* Integers as texts: a double would round them. */

@@ -133,7 +133,7 @@ static void test_html(void **state)
         assert_true(*at != '<' && *at != '>' && *at != '&');
     }
     check_contains(&text, "\"name\":\"\\u003c/script\\u003e\\u003cimg src=x onerror=alert(1)\\u003e\\u0026\"");
-    check_contains(&text, "\"min\":\"-9223372036854775808\",\"max\":\"9223372036854775807\",\"mean\":\"NaN\",\"std\":0.5");
+    check_contains(&text, "\"min\":\"-9223372036854775808\",\"max\":\"9223372036854775807\",\"mean\":\"NaN\",\"std\":\"0.5\"");
     check_contains(&text, "\"file\":\"/a\\u003cb.npy\"");
     assert_null(strstr(text.bytes, "http://"));
     assert_null(strstr(text.bytes, "https://"));
