@@ -262,7 +262,8 @@ static fxtap_status measure(bout *b, const fxtap_view *golden, const fxtap_view 
     fx_difference_init(&difference, &options);
     uint64_t count = 0;
     fxtap_status status = fxtap_view_count(golden, &count);
-    for (uint64_t first = 0; status == FXTAP_OK && first < count; first += RANGE_ELEMENTS) {
+    /* once also where there are no elements: dtypes may differ all the same */
+    for (uint64_t first = 0; status == FXTAP_OK && (first < count || first == 0); first += RANGE_ELEMENTS) {
         if (atomic_load_explicit(&c->stop, memory_order_relaxed)) {
             return fx_error(FXTAP_E_CANCELLED, "the comparison was stopped");
         }

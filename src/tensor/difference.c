@@ -87,18 +87,24 @@ static void insert_worst(fx_difference *difference, const fx_difference_point *p
     }
 }
 
+static void offer_ratio(fx_difference *difference, fx_difference_point point, double error)
+{
+    double magnitude = fabs(point.golden);
+    bool overflows = isinf(error) && !isinf(difference->max_rel.error); /* the product below may, too */
+    if (magnitude != 0 && (overflows || error > difference->max_rel.error * magnitude)) {
+        point.error = error / magnitude;
+        difference->max_rel = point;
+    }
+}
+
 void fx_difference_offer(fx_difference_place *place, size_t i, double error, double golden, double target)
 {
     fx_difference *difference = place->difference;
-    double magnitude = fabs(golden);
     fx_difference_point point = {.index = index_of(place, i), .error = error, .golden = golden, .target = target};
     if (error > difference->floor) {
         insert_worst(difference, &point);
     }
-    if (magnitude != 0 && error > difference->max_rel.error * magnitude) {
-        point.error = error / magnitude;
-        difference->max_rel = point;
-    }
+    offer_ratio(difference, point, error);
 }
 
 void fx_difference_non_finite(fx_difference_place *place, size_t i, bool golden_nan, bool target_nan, bool equal)
@@ -151,12 +157,30 @@ void fx_difference_take(fx_difference *difference, const fx_difference_part *par
     difference->product_sum += sums->product;
 }
 
+/* Identical float64 (complex128: its parts) whose norm is beyond float64. */
+static long double wide_norm(const void *elements, size_t n_parts, size_t parts_per_element)
+{
+    long double sum = 0;
+    for (size_t i = 0; i < n_parts; i += parts_per_element) {
+        double parts[2] = {0, 0};
+        memcpy(parts, (const unsigned char *)elements + 8 * i, 8 * parts_per_element);
+        if (isfinite(parts[0]) && isfinite(parts[1])) {
+            sum += (long double)parts[0] * parts[0] + (long double)parts[1] * parts[1];
+        }
+    }
+    return sqrtl(sum);
+}
+
 /* Identical bits: nothing is apart, and the norms come from the statistics of one side. */
 static void add_equal(fx_difference *difference, const fx_difference_pair *pair)
 {
     fxtap_stats stats;
     fx_stats_saved(pair->golden_dtype, pair->golden, pair->n, &stats, NULL);
     long double norm = stats.finite_count > 0 ? stats.l2_norm : 0;
+    if (isinf(norm)) {
+        size_t n_parts = pair->golden_dtype == FXTAP_COMPLEX128 ? 2 : 1;
+        norm = wide_norm(pair->golden, pair->n * n_parts, n_parts);
+    }
     difference->count += pair->n;
     difference->n_finite += stats.finite_count;
     difference->within_1e3 += pair->n;
@@ -221,7 +245,9 @@ static void add_f32(fx_difference_place *place, const void *golden, const void *
     fx_difference_take(place->difference, &part, &sums, n, n - n_bad);
 }
 
-static void wide_sums(const void *golden, const void *target, size_t n, fx_difference_sums *out)
+/* Also offers ratios of errors beyond float64: the kernels compare with a product that may be beyond it as well. */
+static void wide_sums(fx_difference_place *place, const void *golden, const void *target, size_t n,
+                      fx_difference_sums *out)
 {
     *out = (fx_difference_sums){0};
     for (size_t i = 0; i < n; i++) {
@@ -230,6 +256,9 @@ static void wide_sums(const void *golden, const void *target, size_t n, fx_diffe
         memcpy(&narrow_a, (const unsigned char *)target + 8 * i, sizeof narrow_a);
         if (is_finite_pair(narrow_b, narrow_a)) {
             long double b = narrow_b, a = narrow_a, error = fabsl(a - b);
+            if (isinf(narrow_a - narrow_b)) {
+                offer_ratio(place->difference, (fx_difference_point){index_of(place, i), 0, narrow_b, narrow_a}, INFINITY);
+            }
             out->error += error;
             out->square += error * error;
             out->golden += b * b;
@@ -248,7 +277,7 @@ static void add_f64(fx_difference_place *place, const void *golden, const void *
     kernels()->part_f64(golden, target, n, finite, place, &part);
     fx_difference_lane_sums(&part, &sums);
     if (any_size && fx_difference_sums_lost(&sums)) {
-        wide_sums(golden, target, n, &sums);
+        wide_sums(place, golden, target, n, &sums);
     }
     size_t n_bad = finite ? 0 : count_non_finite(place, FXTAP_FLOAT64, golden, target, n);
     fx_difference_take(place->difference, &part, &sums, n, n - n_bad);

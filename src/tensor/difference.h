@@ -15,8 +15,8 @@
  *  - cosine = sum ab / sqrt(sum a^2 sum b^2): 1 where both norms are zero, 0 where one is.
  *  - rel_l2 = sqrt(sum e^2 / sum b^2): 0 where the numerator is zero, infinite where only golden's norm is.
  *  - max_ulp: both values rounded to the judged dtype (float64 by way of float32 for the 16-bit ones), then the
- *    distance of their places in the order of all its numbers; -0.0 and 0.0 are one place. NaN for dtypes other than
- *    float16, bfloat16, float32 and float64.
+ *    distance of their places in the order of all its numbers; -0.0 and 0.0 are one place, and a finite value that
+ *    rounds to infinity is one past the largest. NaN for dtypes other than float16, bfloat16, float32 and float64.
  *  - Complex: e, |a|, |b| are moduli; a pair is NaN where a part is, infinite where a part is; the product in the
  *    cosine is Re(a conj(b)). Bool counts as 0 and 1.
  *  - With no finite pair, errors are NaN where a pair is mismatched, else 0 (and cosine 1).
@@ -24,10 +24,10 @@
  * Accuracy. float16, bfloat16, float32: e is exact or rounded once to float64; max_abs_err and max_rel_err within 1e-15
  * relative, sums within 1e-13 relative of their terms' magnitudes, cosine within 1e-12 absolute. float64: the same,
  * with e rounded once. Parts whose squares leave the range of float64 (magnitudes near 1e308 or 1e-200) are summed in
- * long double; an e or a ratio over 1.8e308 is infinite. Integers and bool: e exactly (in 128 bits, whatever the two
- * types), max_abs_err rounded once to float64 and in max_abs_exact as it is; sums in long double. A float against an
- * integer: the integer is rounded to float64 first. Comparisons with the tolerance and the shares are made in float64:
- * rtol * |b| is rounded, then atol + that.
+ * long double; an e or a ratio over 1.8e308 is infinite, and so is the ratio of such an e. Integers and bool: e exactly
+ * (in 128 bits, whatever the two types), max_abs_err rounded once to float64 and in max_abs_exact as it is; sums in
+ * long double. A float against an integer: the integer is rounded to float64 first. Comparisons with the tolerance and
+ * the shares are made in float64: rtol * |b| is rounded, then atol + that.
  *
  * Every vector level gives the same bits as the scalar code. Cutting a tensor into other ranges changes only the
  * rounding of sums (within the accuracy above).

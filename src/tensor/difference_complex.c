@@ -30,7 +30,7 @@ static void step(fx_difference_place *place, fx_difference_part *part, size_t i,
 {
     double error = modulus(a[0] - b[0], a[1] - b[1], narrow), golden = modulus(b[0], b[1], narrow);
     fx_difference_count(part, &place->difference->options, error, golden);
-    if (fx_difference_is_record(place->difference, error, golden)) {
+    if (fx_difference_is_record(place->difference, error, golden) || isinf(error)) {
         fx_difference_offer(place, i, error, golden, modulus(a[0], a[1], narrow));
     }
     if (narrow) {

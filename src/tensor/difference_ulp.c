@@ -1,7 +1,10 @@
 /*
  * difference_ulp.c - the distance in ulps where the values must first be brought to the judged dtype.
  */
+#include <string.h>
+
 #include "tensor/difference_parts.h"
+#include "tensor/difference_steps.h"
 #include "tensor/values.h"
 
 #define CHUNK 256
@@ -19,15 +22,49 @@ static uint64_t ulp_in_f64(const fx_difference_kernels *kernels, const fx_differ
     return kernels->ulp_f64(golden, target, n);
 }
 
-/* float32 that is finite but rounds to infinity in float16 is one place past the largest: a distance all the same. */
+/* The place of a float32 once rounded; one that is finite but rounds to infinity is one past the largest. */
+static int64_t place_in(fxtap_dtype judged, float value)
+{
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    switch (judged) {
+    case FXTAP_FLOAT16: return fx_ulp_place(fx_f16_of_f32(value), 0x8000);
+    case FXTAP_BFLOAT16: return fx_ulp_place(fx_round_to_bf16(bits), 0x8000);
+    default: return fx_ulp_place(bits, UINT64_C(1) << 31);
+    }
+}
+
+static uint64_t distance_in(fxtap_dtype judged, float golden, float target)
+{
+    int64_t b = place_in(judged, golden), a = place_in(judged, target);
+    return (uint64_t)(a > b ? a - b : b - a);
+}
+
 static uint64_t ulp_in_f16(const float *golden, const float *target, size_t n)
 {
     uint64_t most = 0;
     for (size_t i = 0; i < n; i++) {
         if (__builtin_isfinite(golden[i]) && __builtin_isfinite(target[i])) {
-            uint16_t b = fx_f16_of_f32(golden[i]), a = fx_f16_of_f32(target[i]);
-            int32_t place_b = b & 0x8000 ? -(b & 0x7fff) : b, place_a = a & 0x8000 ? -(a & 0x7fff) : a;
-            uint64_t distance = (uint64_t)(place_a > place_b ? place_a - place_b : place_b - place_a);
+            uint64_t distance = distance_in(FXTAP_FLOAT16, golden[i], target[i]);
+            most = distance > most ? distance : most;
+        }
+    }
+    return most;
+}
+
+/* float64 that is finite but beyond float32 has a place as well, so finiteness is asked of the float64. */
+static uint64_t ulp_from_f64(fxtap_dtype judged, const fx_difference_pair *pair, size_t first, size_t n)
+{
+    double golden[CHUNK], target[CHUNK];
+    float golden_rounded[CHUNK], target_rounded[CHUNK];
+    fx_values_to_f64(pair->golden_dtype, at(pair->golden, pair->golden_dtype, first), n, golden);
+    fx_values_to_f64(pair->target_dtype, at(pair->target, pair->target_dtype, first), n, target);
+    fx_values_to_f32(pair->golden_dtype, at(pair->golden, pair->golden_dtype, first), n, golden_rounded);
+    fx_values_to_f32(pair->target_dtype, at(pair->target, pair->target_dtype, first), n, target_rounded);
+    uint64_t most = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (__builtin_isfinite(golden[i]) && __builtin_isfinite(target[i])) {
+            uint64_t distance = distance_in(judged, golden_rounded[i], target_rounded[i]);
             most = distance > most ? distance : most;
         }
     }
@@ -37,6 +74,9 @@ static uint64_t ulp_in_f16(const float *golden, const float *target, size_t n)
 static uint64_t ulp_in_f32(const fx_difference_kernels *kernels, fxtap_dtype judged, const fx_difference_pair *pair,
                            size_t first, size_t n)
 {
+    if (pair->golden_dtype == FXTAP_FLOAT64 || pair->target_dtype == FXTAP_FLOAT64) {
+        return ulp_from_f64(judged, pair, first, n);
+    }
     float golden[CHUNK], target[CHUNK];
     fx_values_to_f32(pair->golden_dtype, at(pair->golden, pair->golden_dtype, first), n, golden);
     fx_values_to_f32(pair->target_dtype, at(pair->target, pair->target_dtype, first), n, target);

@@ -108,6 +108,20 @@ static void integers_do_not_wrap(void **state)
     assert_int_equal(pair.count, 2);
 }
 
+static void arrays_without_elements_have_metrics(void **state)
+{
+    sides *both = *state;
+    fxtap_pair pair = compare_arrays(both, FXTAP_FLOAT32, 0, "", "");
+    assert_int_equal(pair.verdict, FXTAP_SAME);
+    assert_true(pair.identical_bits && pair.max_ulp == 0.0 && pair.cosine == 1.0 && pair.within_1e3 == 1.0);
+    save(both->golden, "b.npy", FXTAP_FLOAT32, 0, "");
+    save(both->target, "b.npy", FXTAP_FLOAT64, 0, "");
+    fxtap_report *report = compare(tree_path(both->golden, "b.npy"), tree_path(both->target, "b.npy"));
+    assert_false(fxtap_report_pair(report, 0)->identical_bits);
+    assert_int_equal(fxtap_report_verdict(report), FXTAP_SAME);
+    fxtap_report_free(report);
+}
+
 static void zero_golden_has_no_relative_error(void **state)
 {
     const uint16_t golden[] = {0, 0x4000}, target[] = {0, 0x3c00}; /* float16: 0, 2 and 0, 1 */
@@ -387,6 +401,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         SIDED(integers_do_not_wrap),
+        SIDED(arrays_without_elements_have_metrics),
         SIDED(zero_golden_has_no_relative_error),
         SIDED(non_finite_values_compare_by_kind),
         SIDED(zero_vectors_agree_and_have_a_cosine),

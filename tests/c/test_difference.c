@@ -487,6 +487,38 @@ static void ulp_distances(void **state)
     assert_true(result.max_ulp == 2);
 }
 
+/* Finite values beyond the judged dtype's range are one place past its largest, from every wider dtype. */
+static void ulp_distances_beyond_the_range(void **state)
+{
+    (void)state;
+    const fxtap_dtype judged[] = {FXTAP_FLOAT16, FXTAP_BFLOAT16, FXTAP_FLOAT32};
+    const double infinity[] = {0x7c00, 0x7f80, 0x7f800000};
+    double huge[] = {DBL_MAX, INFINITY}, zero[] = {0, 0};
+    float zero_single[] = {0, 0};
+    for (size_t i = 0; i < 3; i++) {
+        fx_difference_options options = usual;
+        options.judged = judged[i];
+        fx_difference_result result = compare(FXTAP_FLOAT32, zero_single, FXTAP_FLOAT64, huge, 2, &options);
+        assert_true(result.max_ulp == infinity[i] && result.inf_mismatched == 1);
+        result = compare(FXTAP_FLOAT64, zero, FXTAP_FLOAT64, huge, 1, &options);
+        assert_true(result.max_ulp == infinity[i]);
+    }
+}
+
+static void sums_beyond_float64(void **state)
+{
+    (void)state;
+    double large[] = {DBL_MAX, -DBL_MAX, 0.0}, same[] = {DBL_MAX, -DBL_MAX, -0.0};
+    fx_difference_result result = compare(FXTAP_FLOAT64, large, FXTAP_FLOAT64, large, 2, &usual);
+    assert_true(result.identical_bits && result.cosine == 1 && result.rel_l2 == 0);
+    result = compare(FXTAP_FLOAT64, large, FXTAP_FLOAT64, same, 3, &usual);
+    assert_true(!result.identical_bits && result.cosine == 1 && result.max_abs_err == 0);
+    double golden[] = {1, -DBL_MAX, 2}, target[] = {3, DBL_MAX, 2}; /* 3 * DBL_MAX is infinite as well */
+    result = compare(FXTAP_FLOAT64, golden, FXTAP_FLOAT64, target, 3, &usual);
+    assert_true(isinf(result.max_abs_err) && isinf(result.max_rel_err) && result.max_rel_index == 1);
+    assert_true(result.n_worst == 2 && result.max_abs_index == 1);
+}
+
 static void rounding_to_float16(void **state)
 {
     (void)state;
@@ -666,6 +698,8 @@ int main(void)
         cmocka_unit_test(zero_vectors),
         cmocka_unit_test(integers_exactly),
         cmocka_unit_test(ulp_distances),
+        cmocka_unit_test(ulp_distances_beyond_the_range),
+        cmocka_unit_test(sums_beyond_float64),
         cmocka_unit_test(rounding_to_float16),
         cmocka_unit_test(dtypes_mix),
         cmocka_unit_test(complex_by_modulus),
