@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from oracle import measure
 
 import fxtap
+from oracle import measure
 
 Array = NDArray[Any]
 
