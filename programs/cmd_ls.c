@@ -93,11 +93,11 @@ static void print_overview(fxtap_buffer *out, fxtap_reader *reader, const ls_opt
 /* ---- operators ---- */
 
 static const table_column operator_columns[] = {
-    {"#", true, ELIDE_NEVER, 0, 0},          {"node", false, ELIDE_MIDDLE, 10, 0},
-    {"target", false, ELIDE_MIDDLE, 12, 0},  {"output", false, ELIDE_END, 12, 0},
+    {"#", true, ELIDE_NEVER, 0, 0},          {"node", false, ELIDE_MIDDLE, 14, 0},
+    {"target", false, ELIDE_MIDDLE, 16, 0},  {"output", false, ELIDE_END, 13, 0},
     {"mean", true, ELIDE_NEVER, 0, 3},       {"std", true, ELIDE_NEVER, 0, 2},
     {"absmax", true, ELIDE_NEVER, 0, 5},     {"", false, ELIDE_NEVER, 0, 0},
-    {"source", false, ELIDE_START, 10, 4},
+    {"source", false, ELIDE_START, 15, 4},
 };
 
 static void take_number(text_table *table, fxtap_buffer *cell, double value)

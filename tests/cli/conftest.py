@@ -6,14 +6,13 @@ import os
 import shutil
 import subprocess
 import tarfile
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-DATA = Path(__file__).resolve().parent.parent / "data"
+from program_run import Run
 
-Run = Callable[..., subprocess.CompletedProcess[str]]
+DATA = Path(__file__).resolve().parent.parent / "data"
 
 
 @pytest.fixture(scope="session")

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from conftest import Run
+from program_run import Run
 
 STEP = "worldsize1_global_rank0/graph_1/0"
 DOCS = Path(__file__).resolve().parent.parent.parent / "docs"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import Run
+from program_run import Run
 
 GOLDEN = Path(__file__).resolve().parent / "golden"
 

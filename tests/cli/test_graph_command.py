@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import Run
+from program_run import Run
 
 
 def test_python_is_the_default(run: Run, small: Path) -> None:

@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from conftest import Run
+from program_run import Run
 
 RANK = "worldsize1_global_rank0"
 
