@@ -276,16 +276,15 @@ fx_ref fx_ge_named_const(fx_ge_graph *graph, const char *name, const fx_val *val
         dtype = natural_dtype(value);
     fxtap_buffer text;
     fxtap_buffer_init(&text);
+    fx_val_source(&text, value);
+    op->inline_text = fx_slab_printf(&graph->slab, "ge.Const(%s, dtype=%d)", text.bytes == NULL ? "" : text.bytes, dtype);
+    text.length = 0;
     fx_val_repr(&text, value);
     fx_val readable = {.kind = FX_VAL_TEXT};
-    if (fxtap_buffer_status(&text) == FXTAP_OK) {
-        readable.u.text.bytes = fx_slab_text(&graph->slab, text.bytes == NULL ? "" : text.bytes, text.length);
-        readable.u.text.length = text.length;
-        op->inline_text = fx_slab_printf(&graph->slab, "ge.Const(%s, dtype=%d)",
-                                          text.bytes == NULL ? "" : text.bytes, dtype);
-    } else {
+    readable.u.text.bytes = fx_slab_text(&graph->slab, text.bytes == NULL ? "" : text.bytes, text.length);
+    readable.u.text.length = text.length;
+    if (fxtap_buffer_status(&text) != FXTAP_OK)
         graph->slab.failed = true;
-    }
     fxtap_buffer_clear(&text);
     fx_ge_desc *desc = &op->outputs[0];
     desc->dtype = dtype;

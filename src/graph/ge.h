@@ -93,7 +93,7 @@ typedef struct fx_ge_desc {
     const char *name;
     int dtype;          /* FX_GE_UNDEFINED where it is not known */
     bool is_unfed;      /* a missing optional input */
-    bool is_data;       /* lives on the device "CPU" */
+    const char *place;  /* "CPU", "NPU": where an input lives; else NULL */
     bool has_shape;
     const int64_t *dims; /* -1: symbolic */
     size_t n_dims;
@@ -213,7 +213,10 @@ void fx_txt_desc(fxtap_buffer *out, int indent, const fx_ge_desc *desc);
 void fx_txt_attr_value(fxtap_buffer *out, int indent, const fx_ge_op *op, const fx_ge_attr *attr);
 
 void fx_ge_ref_text(fxtap_buffer *out, fx_ref ref);        /* "Add_1_0", or "ge.Const(1, dtype=0)" */
-void fx_val_repr(fxtap_buffer *out, const fx_val *value);  /* as Python's repr; REFs as in py */
+/* As Python's repr, which says inf and nan; REFs as in py. */
+void fx_val_repr(fxtap_buffer *out, const fx_val *value);
+/* The same as Python reads it back: float('inf'). */
+void fx_val_source(fxtap_buffer *out, const fx_val *value);
 void fx_tensor_repr(fxtap_buffer *out, const fx_ge_tensor *tensor); /* as torch's str */
 /* Bytes of a (nested list of a) number in a dtype, little-endian; false where it is no such thing. */
 bool fx_val_encode(const fx_val *value, int dtype, uint8_t *out);

@@ -306,11 +306,11 @@ static void py_line(fx_ge_graph *graph, const fx_ge_op *op, const fx_val *args, 
     fxtap_buffer_printf(py, "%s = ge.%s(", is_list ? "]" : "", op->def->api != NULL ? op->def->api : op->type);
     for (size_t i = 0; i < n_args; i++, separator = ", ") {
         fxtap_buffer_text(py, separator);
-        fx_val_repr(py, &args[i]);
+        fx_val_source(py, &args[i]);
     }
     for (size_t i = 0; i < n_attrs; i++, separator = ", ") {
         fxtap_buffer_printf(py, "%s%.*s=", separator, (int)attrs[i].name_length, attrs[i].name);
-        fx_val_repr(py, &attrs[i].value);
+        fx_val_source(py, &attrs[i].value);
     }
     if (!is_list)
         fxtap_buffer_printf(py, "%snode_name=\"%s\"", separator, op->name);

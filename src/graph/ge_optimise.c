@@ -35,7 +35,7 @@ static fx_ge_op *add_sizes_input(fx_ge_graph *graph, const fx_ge_op *pack) {
     if (dims == NULL)
         return NULL;
     dims[0] = (int64_t)pack->n_inputs;
-    return fx_lower_add_data(&lower, "Data", FX_GE_INT64, dims, 1, NULL, 0);
+    return fx_lower_add_data(&lower, "Data", FX_GE_INT64, dims, 1, "CPU");
 }
 
 static void merge_sizes(fx_ge_graph *graph) {
@@ -175,7 +175,7 @@ static void set_layouts(fx_ge_graph *graph, const fx_ge_op *op, const char *name
 
 static void add_graph_attrs(fx_ge_graph *graph) {
     const fx_ge_op *output = find_net_output(graph);
-    size_t n = output == NULL ? 0 : output->n_inputs, n_data = 0;
+    size_t n = output == NULL ? 0 : output->n_inputs, n_data = 0, place = 0;
     fx_val dtypes = {.kind = FX_VAL_LIST}, places = {.kind = FX_VAL_LIST};
     for (size_t i = 0; i < graph->n_ops; i++)
         n_data += is_type(graph->ops[i], "Data");
@@ -185,8 +185,9 @@ static void add_graph_attrs(fx_ge_graph *graph) {
         return;
     for (size_t i = 0; i < n; i++)
         dtypes.u.list.items[i] = fx_val_int(output->input_descs[i].dtype);
-    for (size_t i = 0; i < n_data; i++)
-        places.u.list.items[i] = fx_val_int(0);
+    for (size_t i = 0; i < graph->n_ops; i++)
+        if (is_type(graph->ops[i], "Data"))
+            places.u.list.items[place++] = fx_val_int(strcmp(graph->ops[i]->outputs[0].place, "NPU") == 0);
     dtypes.u.list.n = n;
     places.u.list.n = n_data;
     fx_ge_add_graph_attr(graph, "_output_dtypes", FX_ATTR_PLAIN_LIST, dtypes);

@@ -245,8 +245,8 @@ void fx_txt_desc(fxtap_buffer *out, int indent, const fx_ge_desc *desc) {
     }
     if (desc->fx_name != NULL)
         text_attr(out, indent, "_fx_tensor_name", desc->fx_name, strlen(desc->fx_name));
-    if (desc->is_data)
-        line(out, indent, "device_type: \"CPU\"");
+    if (desc->place != NULL)
+        line(out, indent, strcmp(desc->place, "NPU") == 0 ? "device_type: \"NPU\"" : "device_type: \"CPU\"");
 }
 
 /* ---- operators ---- */

@@ -3,7 +3,10 @@
 #include <string.h>
 
 #include "graph/ge.h"
+#include "graph/python.h"
 #include "util/number.h"
+
+static void value_text(fxtap_buffer *out, const fx_val *value, bool is_source);
 
 static void complex_repr(fxtap_buffer *out, double real, double imag) {
     char text[FX_NUMBER_BYTES];
@@ -21,33 +24,61 @@ static void complex_repr(fxtap_buffer *out, double real, double imag) {
     fxtap_buffer_printf(out, "%s%.*sj%s", !whole && text[0] != '-' ? "+" : "", (int)length, text, whole ? "" : ")");
 }
 
-static void items_repr(fxtap_buffer *out, const fx_val *value) {
+/* Whether Python reads the repr of a complex number back as the same number. */
+static bool reads_back(double real, double imag) {
+    return isfinite(real) && isfinite(imag) && !(real == 0 && signbit(real)) && !(imag == 0 && signbit(imag));
+}
+
+static void items_text(fxtap_buffer *out, const fx_val *value, bool is_source) {
     bool is_tuple = value->kind == FX_VAL_TUPLE;
     fxtap_buffer_text(out, is_tuple ? "(" : "[");
     for (size_t i = 0; i < value->u.list.n; i++) {
         if (i > 0)
             fxtap_buffer_text(out, ", ");
-        fx_val_repr(out, &value->u.list.items[i]);
+        value_text(out, &value->u.list.items[i], is_source);
     }
     fxtap_buffer_text(out, is_tuple ? (value->u.list.n == 1 ? ",)" : ")") : "]");
 }
 
-/* A string in double quotes, as py writes attribute values; anything that could end it is escaped. */
+/* A string in double quotes, as py writes attribute values; one that is not plain as Python's literal of it. */
 static void text_repr(fxtap_buffer *out, const char *bytes, size_t length) {
+    for (size_t i = 0; i < length; i++)
+        if (bytes[i] < 0x20 || bytes[i] >= 0x7f || bytes[i] == '"' || bytes[i] == '\\') {
+            fx_python_string(out, bytes, length);
+            return;
+        }
     fxtap_buffer_text(out, "\"");
-    for (size_t i = 0; i < length; i++) {
-        unsigned char c = (unsigned char)bytes[i];
-        if (c == '"' || c == '\\')
-            fxtap_buffer_printf(out, "\\%c", c);
-        else if (c < 0x20 || c == 0x7f)
-            fxtap_buffer_printf(out, "\\x%02x", c);
-        else
-            fxtap_buffer_append(out, bytes + i, 1);
-    }
+    fxtap_buffer_append(out, bytes, length);
     fxtap_buffer_text(out, "\"");
 }
 
-void fx_val_repr(fxtap_buffer *out, const fx_val *value) {
+static bool is_letter(char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+}
+
+/* A tensor's repr, its inf and nan written as float('inf'), float('nan'). */
+static void tensor_source(fxtap_buffer *out, const fx_val *value) {
+    fxtap_buffer text;
+    fxtap_buffer_init(&text);
+    fx_tensor_repr(&text, value->u.tensor);
+    for (size_t i = 0; i < text.length;) {
+        const char *word = text.bytes + i;
+        size_t sign = word[0] == '-' ? 1 : 0;
+        size_t end = i + sign;
+        while (end < text.length && is_letter(text.bytes[end]))
+            end++;
+        end += end == i; /* neither a word nor a sign */
+        bool is_number = end - i == sign + 3 &&
+                         (memcmp(word + sign, "inf", 3) == 0 || memcmp(word + sign, "nan", 3) == 0);
+        fxtap_buffer_printf(out, is_number ? "float('%.*s')" : "%.*s", (int)(end - i), word);
+        i = end;
+    }
+    if (fxtap_buffer_status(&text) != FXTAP_OK)
+        out->status = fxtap_buffer_status(&text);
+    fxtap_buffer_clear(&text);
+}
+
+static void value_text(fxtap_buffer *out, const fx_val *value, bool is_source) {
     switch (value->kind) {
     case FX_VAL_NONE:
         fxtap_buffer_text(out, "None");
@@ -60,25 +91,42 @@ void fx_val_repr(fxtap_buffer *out, const fx_val *value) {
         fxtap_buffer_printf(out, "%lld", (long long)value->u.i);
         break;
     case FX_VAL_FLOAT:
-        fxtap_buffer_double(out, value->u.f);
+        if (is_source)
+            fx_python_float(out, value->u.f);
+        else
+            fxtap_buffer_double(out, value->u.f);
         break;
     case FX_VAL_COMPLEX:
-        complex_repr(out, value->u.c.real, value->u.c.imag);
+        if (is_source && !reads_back(value->u.c.real, value->u.c.imag))
+            fx_python_complex(out, value->u.c.real, value->u.c.imag);
+        else
+            complex_repr(out, value->u.c.real, value->u.c.imag);
         break;
     case FX_VAL_TEXT:
         text_repr(out, value->u.text.bytes, value->u.text.length);
         break;
     case FX_VAL_LIST:
     case FX_VAL_TUPLE:
-        items_repr(out, value);
+        items_text(out, value, is_source);
         break;
     case FX_VAL_TENSOR:
-        fx_tensor_repr(out, value->u.tensor);
+        if (is_source)
+            tensor_source(out, value);
+        else
+            fx_tensor_repr(out, value->u.tensor);
         break;
     case FX_VAL_REF:
         fx_ge_ref_text(out, value->u.ref);
         break;
     }
+}
+
+void fx_val_repr(fxtap_buffer *out, const fx_val *value) {
+    value_text(out, value, false);
+}
+
+void fx_val_source(fxtap_buffer *out, const fx_val *value) {
+    value_text(out, value, true);
 }
 
 /* ---- bytes ---- */

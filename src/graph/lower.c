@@ -1,5 +1,6 @@
 /* The walk over the lowered record: inputs, operators, outputs. */
 #include "graph/lower.h"
+#include "graph/python.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -142,7 +143,7 @@ static void describe_result(fx_lower *lower, fx_val *result) {
 
 /* ---- inputs ---- */
 
-static void data_line(fx_lower *lower, const fx_ge_op *op, const char *place) {
+static void data_line(fx_lower *lower, const fx_ge_op *op) {
     fxtap_buffer *py = &lower->ge->py;
     const fx_ge_desc *desc = &op->outputs[0];
     fx_ref ref = {(fx_ge_op *)(uintptr_t)op, 0};
@@ -151,13 +152,13 @@ static void data_line(fx_lower *lower, const fx_ge_op *op, const char *place) {
     fxtap_buffer_printf(py, " = ge.Data(index=%lld, dtype=%d, shape=[", (long long)op->attrs[0].value.u.i, desc->dtype);
     for (size_t i = 0; i < desc->n_dims; i++)
         fxtap_buffer_printf(py, "%s%lld", i > 0 ? ", " : "", (long long)desc->dims[i]);
-    fxtap_buffer_printf(py, "], placement=\"%s\", node_name=", place);
+    fxtap_buffer_printf(py, "], placement=\"%s\", node_name=", desc->place);
     fx_val_repr(py, &name);
     fxtap_buffer_text(py, ")\n");
 }
 
 fx_ge_op *fx_lower_add_data(fx_lower *lower, const char *name, int dtype, const int64_t *dims, size_t n_dims,
-                            const char *meta, size_t meta_length) {
+                            const char *place) {
     fx_ge_op *op = fx_ge_add_op(lower->ge, "Data", name, 1, 1);
     if (op == NULL || !fx_ge_add_attr(lower->ge, op, "index", FX_ATTR_INT, fx_val_int((int64_t)lower->n_data)))
         return NULL;
@@ -168,15 +169,20 @@ fx_ge_op *fx_lower_add_data(fx_lower *lower, const char *name, int dtype, const 
     desc->dims = dims;
     desc->n_dims = n_dims;
     desc->layout = "ND";
-    desc->is_data = true;
+    desc->place = place;
     desc->name = "x";
     op->input_descs[0] = *desc;
     op->n_inputs = 0; /* it has a description of an input, and none */
     desc->name = "y";
-    desc->meta = meta;
-    desc->meta_length = meta_length;
-    data_line(lower, op, "CPU");
+    data_line(lower, op);
     return op;
+}
+
+static bool is_on_npu(const fx_lower *lower, fxtap_value meta) {
+    fxtap_tensor_meta tensor = {.struct_size = sizeof tensor};
+    return meta != 0 && fxtap_value_kind_of(lower->graph, meta) == FXTAP_V_TENSOR &&
+           fxtap_value_tensor(lower->graph, meta, &tensor) == FXTAP_OK && tensor.device != NULL &&
+           strncmp(tensor.device, "npu", 3) == 0;
 }
 
 static fx_val lower_placeholder(fx_lower *lower) {
@@ -188,15 +194,19 @@ static fx_val lower_placeholder(fx_lower *lower) {
     if (kind == FXTAP_V_TENSOR)
         fx_meta_dims(lower, meta, &dims, &n_dims);
     const char *text = fx_meta_text(lower, meta, &meta_length);
-    int dtype = fx_meta_dtype(lower, meta);
-    if (text == NULL)
-        return meta == 0 ? none : fx_lower_value(lower, meta);
-    fx_ge_op *op = fx_lower_add_data(lower, lower->desc.name, dtype, dims, n_dims, text, meta_length);
+    if (text == NULL && meta != 0)
+        return fx_lower_value(lower, meta);
+    fx_ge_op *op = fx_lower_add_data(lower, lower->desc.name, fx_meta_dtype(lower, meta), dims, n_dims,
+                                     is_on_npu(lower, meta) ? "NPU" : "CPU");
+    if (op == NULL)
+        return none;
+    op->outputs[0].meta = text;
+    op->outputs[0].meta_length = meta_length;
     fx_ref ref = {op, 0};
     fx_val value = fx_val_ref(ref);
     value.meta = meta;
-    value.is_symbol = kind != FXTAP_V_TENSOR;
-    if (value.is_symbol && op != NULL)
+    value.is_symbol = text != NULL && kind != FXTAP_V_TENSOR;
+    if (value.is_symbol)
         fx_add_symbol(lower, fxtap_value_text(lower->graph, meta, NULL), ref);
     return value;
 }
@@ -211,9 +221,29 @@ static void collect_refs(const fx_val *value, fx_ref *refs, size_t capacity, siz
         collect_refs(&value->u.list.items[i], refs, capacity, n);
 }
 
+/* The call in full, as an attribute and as a comment, and why it is no operator of GE's. */
+static void describe_opaque(fx_lower *lower, fx_ge_op *op, const char *why) {
+    fxtap_buffer code;
+    fx_val text = {.kind = FX_VAL_TEXT};
+    fxtap_buffer_init(&code);
+    fx_lower_code(lower, &code, true);
+    text.u.text.bytes = fx_slab_text(&lower->ge->slab, code.bytes == NULL ? "" : code.bytes, code.length);
+    text.u.text.length = code.length;
+    if (fxtap_buffer_status(&code) != FXTAP_OK)
+        lower->status = FXTAP_E_NOMEM;
+    fxtap_buffer_clear(&code);
+    fx_ge_add_attr(lower->ge, op, "_fx_code", FX_ATTR_TEXT, text);
+    fx_ge_add_attr(lower->ge, op, "_no_lowering", FX_ATTR_TEXT, fx_val_text(why));
+    if (!fx_lower_has_trace(lower))
+        fx_lower_code_line(lower);
+    fxtap_buffer_text(&lower->ge->py, "# no lowering: ");
+    fx_plain_text(&lower->ge->py, why, SIZE_MAX);
+    fxtap_buffer_text(&lower->ge->py, "\n");
+}
+
 /*
  * What TorchAir has no lowering for stays in the graph under its own target: its tensors in order, its call as the
- * attribute `_fx_code`, and a comment in py.
+ * attribute `_fx_code`, the reason as `_no_lowering`, and a comment in py.
  */
 static fx_val lower_opaque(fx_lower *lower, const char *why) {
     enum { MAX_REFS = 256 };
@@ -243,11 +273,7 @@ static fx_val lower_opaque(fx_lower *lower, const char *why) {
         values[i] = fx_val_ref(ref);
         op->outputs[i].name = fx_slab_printf(&lower->ge->slab, "y%zu", i);
     }
-    fx_ge_add_attr(lower->ge, op, "_fx_code", FX_ATTR_TEXT, fx_val_text(why));
-    fxtap_buffer_text(&lower->ge->py, "# no lowering: ");
-    for (const char *c = why; *c != 0; c++)
-        fxtap_buffer_append(&lower->ge->py, (unsigned char)*c < 0x20 ? " " : c, 1);
-    fxtap_buffer_text(&lower->ge->py, "\n");
+    describe_opaque(lower, op, why);
     items.u.list.items = values;
     items.u.list.n = n_outputs;
     return kind == FXTAP_V_LIST || kind == FXTAP_V_TUPLE ? items : values[0];

@@ -84,7 +84,7 @@ fx_val fx_lower_node_value(fx_lower *lower, fxtap_node node); /* the result of a
 
 /* A Data operator, with its py line. `dims` and `meta` are on the slab. */
 fx_ge_op *fx_lower_add_data(fx_lower *lower, const char *name, int dtype, const int64_t *dims, size_t n_dims,
-                            const char *meta, size_t meta_length);
+                            const char *place);
 
 bool fx_is_size_list(const fx_lower *lower, fxtap_value value); /* numbers, at least one of them symbolic */
 /* All arguments of the current node; room for n_args and n_kwargs. False where the node cannot be lowered. */
@@ -100,6 +100,10 @@ fx_val fx_pending_make(fx_lower *lower, fxtap_node node);
 
 /* FX Code and File lines of the current node. */
 void fx_lower_comment(fx_lower *lower);
+void fx_lower_code_line(fx_lower *lower); /* "## FX Code: ..." */
+/* The node's call; `is_source`: its constants as Python reads them back, not as TorchAir writes them. */
+void fx_lower_code(const fx_lower *lower, fxtap_buffer *out, bool is_source);
+bool fx_lower_has_trace(const fx_lower *lower);
 /* The text that torch's str() gives for what a node yields: "Tensor(dtype=torch.float32, shape=torch.Size([2, 3])". */
 const char *fx_meta_text(fx_lower *lower, fxtap_value meta, size_t *length_out);
 void fx_value_text(fxtap_buffer *out, const fxtap_graph *graph, fxtap_value value); /* str() of a record value */

@@ -2,20 +2,33 @@
 #include <string.h>
 
 #include "graph/lower.h"
+#include "graph/python.h"
 #include "util/memory.h"
+#include "util/utf8.h"
 
-/* A comment line ends at a newline: nothing that breaks a line may stand in it. */
+/* A comment line ends at a newline, and its bytes must be UTF-8: everything else is written as \\xNN. */
 static void append_line_text(fxtap_buffer *out, const char *bytes, size_t length) {
-    for (size_t i = 0; i < length; i++) {
-        unsigned char c = (unsigned char)bytes[i];
-        if (c == '\n' || c == '\r' || c == 0 || c == '\f' || c == '\v')
-            fxtap_buffer_printf(out, "\\x%02x", c);
+    size_t used;
+    for (size_t i = 0; i < length; i += used == 0 ? 1 : used) {
+        uint32_t c = fx_utf8_decode(bytes + i, length - i, &used);
+        if (used == 0 || c < 0x20)
+            fxtap_buffer_printf(out, "\\x%02x", (unsigned char)bytes[i]);
         else
-            fxtap_buffer_append(out, bytes + i, 1);
+            fxtap_buffer_append(out, bytes + i, used);
     }
 }
 
-/* ---- str() of a record value ---- */
+/* Whether str() of a text shows what it is: printable ASCII without quotes and backslashes. */
+static bool is_plain(const char *text, size_t length) {
+    for (size_t i = 0; i < length; i++)
+        if (text[i] < 0x20 || text[i] >= 0x7f || strchr("'\"\\", text[i]) != NULL)
+            return false;
+    return length > 0;
+}
+
+/* ---- str() of a record value, or (is_source) what Python reads back to it ---- */
+
+static void value_text(fxtap_buffer *out, const fxtap_graph *graph, fxtap_value value, bool is_source);
 
 static void dims_text(fxtap_buffer *out, const fxtap_graph *graph, const fxtap_value *dims, size_t n) {
     fxtap_buffer_text(out, "[");
@@ -26,37 +39,52 @@ static void dims_text(fxtap_buffer *out, const fxtap_graph *graph, const fxtap_v
     fxtap_buffer_text(out, "]");
 }
 
-static void items_text(fxtap_buffer *out, const fxtap_graph *graph, fxtap_value value, bool is_tuple) {
+static void text_value(fxtap_buffer *out, const fxtap_graph *graph, fxtap_value value, bool is_source) {
+    size_t length;
+    const char *text = fxtap_value_text(graph, value, &length);
+    if (fxtap_value_kind_of(graph, value) == FXTAP_V_STRING && (is_source || !is_plain(text, length)))
+        fx_python_string(out, text, length);
+    else
+        append_line_text(out, text, length);
+}
+
+static void items_text(fxtap_buffer *out, const fxtap_graph *graph, fxtap_value value, bool is_source) {
     size_t n;
     const fxtap_value *items = fxtap_value_items(graph, value, &n);
+    bool is_tuple = fxtap_value_kind_of(graph, value) == FXTAP_V_TUPLE;
     fxtap_buffer_text(out, is_tuple ? "(" : "[");
     for (size_t i = 0; i < n; i++) {
-        bool is_text = fxtap_value_kind_of(graph, items[i]) == FXTAP_V_STRING;
         fxtap_buffer_text(out, i > 0 ? ", " : "");
-        fxtap_buffer_text(out, is_text ? "'" : "");
-        fx_value_text(out, graph, items[i]);
-        fxtap_buffer_text(out, is_text ? "'" : "");
+        value_text(out, graph, items[i], is_source || fxtap_value_kind_of(graph, items[i]) == FXTAP_V_STRING);
     }
     fxtap_buffer_text(out, is_tuple ? (n == 1 ? ",)" : ")") : "]");
 }
 
-static void dict_text(fxtap_buffer *out, const fxtap_graph *graph, fxtap_value value) {
+static void dict_text(fxtap_buffer *out, const fxtap_graph *graph, fxtap_value value, bool is_source) {
     size_t n;
     const fxtap_value *items = fxtap_value_items(graph, value, &n);
     fxtap_buffer_text(out, "{");
     for (size_t i = 0; i + 1 < n; i += 2) {
         fxtap_buffer_text(out, i > 0 ? ", " : "");
-        fx_value_text(out, graph, items[i]);
+        value_text(out, graph, items[i], is_source);
         fxtap_buffer_text(out, ": ");
-        fx_value_text(out, graph, items[i + 1]);
+        value_text(out, graph, items[i + 1], is_source);
     }
     fxtap_buffer_text(out, "}");
 }
 
-static void number_text(fxtap_buffer *out, const fxtap_graph *graph, fxtap_value value) {
-    fx_val number = {.kind = FX_VAL_COMPLEX};
-    number.u.c.real = fxtap_value_float(graph, value, &number.u.c.imag);
-    fx_val_repr(out, &number);
+static void number_text(fxtap_buffer *out, const fxtap_graph *graph, fxtap_value value, bool is_source) {
+    fx_val number = {.kind = FX_VAL_FLOAT};
+    if (fxtap_value_kind_of(graph, value) == FXTAP_V_COMPLEX) {
+        number.kind = FX_VAL_COMPLEX;
+        number.u.c.real = fxtap_value_float(graph, value, &number.u.c.imag);
+    } else {
+        number.u.f = fxtap_value_float(graph, value, NULL);
+    }
+    if (is_source)
+        fx_val_source(out, &number);
+    else
+        fx_val_repr(out, &number);
 }
 
 static void node_name_text(fxtap_buffer *out, const fxtap_graph *graph, fxtap_value value) {
@@ -65,9 +93,7 @@ static void node_name_text(fxtap_buffer *out, const fxtap_graph *graph, fxtap_va
         append_line_text(out, desc.name, strlen(desc.name));
 }
 
-void fx_value_text(fxtap_buffer *out, const fxtap_graph *graph, fxtap_value value) {
-    size_t length;
-    const char *text;
+static void value_text(fxtap_buffer *out, const fxtap_graph *graph, fxtap_value value, bool is_source) {
     switch (value == 0 ? FXTAP_V_NONE : fxtap_value_kind_of(graph, value)) {
     case FXTAP_V_NONE:
         fxtap_buffer_text(out, "None");
@@ -79,29 +105,30 @@ void fx_value_text(fxtap_buffer *out, const fxtap_graph *graph, fxtap_value valu
         fxtap_buffer_printf(out, "%lld", (long long)fxtap_value_int(graph, value));
         break;
     case FXTAP_V_FLOAT:
-        fxtap_buffer_double(out, fxtap_value_float(graph, value, NULL));
-        break;
     case FXTAP_V_COMPLEX:
-        number_text(out, graph, value);
+        number_text(out, graph, value, is_source);
         break;
     case FXTAP_V_NODE:
         node_name_text(out, graph, value);
         break;
     case FXTAP_V_LIST:
     case FXTAP_V_TUPLE:
-        items_text(out, graph, value, fxtap_value_kind_of(graph, value) == FXTAP_V_TUPLE);
+        items_text(out, graph, value, is_source);
         break;
     case FXTAP_V_DICT:
-        dict_text(out, graph, value);
+        dict_text(out, graph, value, is_source);
         break;
     case FXTAP_V_ELLIPSIS:
         fxtap_buffer_text(out, "Ellipsis");
         break;
     default:
-        text = fxtap_value_text(graph, value, &length);
-        append_line_text(out, text, length);
+        text_value(out, graph, value, is_source);
         break;
     }
+}
+
+void fx_value_text(fxtap_buffer *out, const fxtap_graph *graph, fxtap_value value) {
+    value_text(out, graph, value, false);
 }
 
 /* ---- what a node yields ---- */
@@ -154,8 +181,8 @@ static void type_text(fxtap_buffer *out, const fxtap_graph *graph, fxtap_value m
     }
 }
 
-static void argument_text(fxtap_buffer *out, const fxtap_graph *graph, fxtap_value value) {
-    fx_value_text(out, graph, value);
+static void argument_text(fxtap_buffer *out, const fxtap_graph *graph, fxtap_value value, bool is_source) {
+    value_text(out, graph, value, is_source);
     if (value == 0 || fxtap_value_kind_of(graph, value) != FXTAP_V_NODE)
         return;
     fxtap_node_desc desc = {.struct_size = sizeof desc};
@@ -176,27 +203,25 @@ static void target_text(fxtap_buffer *out, const fxtap_node_desc *desc) {
     }
 }
 
-static void code_line(fx_lower *lower) {
+void fx_lower_code(const fx_lower *lower, fxtap_buffer *out, bool is_source) {
     const fxtap_node_desc *desc = &lower->desc;
-    fxtap_buffer *py = &lower->ge->py;
     const char *separator = "";
-    fxtap_buffer_text(py, "## FX Code: ");
-    append_line_text(py, desc->name, strlen(desc->name));
-    type_text(py, lower->graph, desc->meta);
-    fxtap_buffer_text(py, " = ");
-    target_text(py, desc);
-    fxtap_buffer_text(py, "(");
+    append_line_text(out, desc->name, strlen(desc->name));
+    type_text(out, lower->graph, desc->meta);
+    fxtap_buffer_text(out, " = ");
+    target_text(out, desc);
+    fxtap_buffer_text(out, "(");
     for (size_t i = 0; i < desc->n_args; i++, separator = ", ") {
-        fxtap_buffer_text(py, separator);
-        argument_text(py, lower->graph, desc->args[i]);
+        fxtap_buffer_text(out, separator);
+        argument_text(out, lower->graph, desc->args[i], is_source);
     }
     for (size_t i = 0; i < desc->n_kwargs; i++, separator = ", ") {
-        fxtap_buffer_text(py, separator);
-        append_line_text(py, desc->kwarg_names[i], strlen(desc->kwarg_names[i]));
-        fxtap_buffer_text(py, "=");
-        argument_text(py, lower->graph, desc->kwarg_values[i]);
+        fxtap_buffer_text(out, separator);
+        append_line_text(out, desc->kwarg_names[i], strlen(desc->kwarg_names[i]));
+        fxtap_buffer_text(out, "=");
+        argument_text(out, lower->graph, desc->kwarg_values[i], is_source);
     }
-    fxtap_buffer_text(py, ")\n");
+    fxtap_buffer_text(out, ")");
 }
 
 /* ---- "# File" ---- */
@@ -257,10 +282,19 @@ static void file_line(fx_lower *lower, const char *trace) {
         fxtap_buffer_printf(&lower->ge->py, "\n# %s\n", copy);
 }
 
+void fx_lower_code_line(fx_lower *lower) {
+    fxtap_buffer_text(&lower->ge->py, "## FX Code: ");
+    fx_lower_code(lower, &lower->ge->py, false);
+    fxtap_buffer_text(&lower->ge->py, "\n");
+}
+
+bool fx_lower_has_trace(const fx_lower *lower) {
+    return lower->desc.stack_trace != NULL && lower->desc.stack_trace[0] != 0;
+}
+
 void fx_lower_comment(fx_lower *lower) {
-    const char *trace = lower->desc.stack_trace;
-    if (trace == NULL || trace[0] == 0)
+    if (!fx_lower_has_trace(lower))
         return;
-    file_line(lower, trace);
-    code_line(lower);
+    file_line(lower, lower->desc.stack_trace);
+    fx_lower_code_line(lower);
 }

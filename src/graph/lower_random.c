@@ -28,7 +28,7 @@ static void begin(fx_lower *lower) {
     if (dims == NULL)
         return;
     dims[0] = 1;
-    fx_ge_op *data = fx_lower_add_data(lower, "offset_list", FX_GE_INT64, dims, 1, NULL, 0);
+    fx_ge_op *data = fx_lower_add_data(lower, "offset_list", FX_GE_INT64, dims, 1, "CPU");
     fx_ref ref = {data, 0};
     if (data != NULL)
         lower->offsets.op = add_unpack(lower, ref);

@@ -221,7 +221,7 @@ def split(text: str) -> list[str]:
 
 
 def parse_meta(text: str) -> Any:
-    """"float32[2, s77]", "SymInt(s77)", a list of them."""
+    """ "float32[2, s77]", "SymInt(s77)", a list of them."""
     symbol = re.fullmatch(r"(Sym\w+)\((.*)\)", text)
     if symbol:
         return Symbol(V_SYMBOLS[symbol[1]], symbol[2])
@@ -363,7 +363,7 @@ def record_of(row: dict[str, Any]) -> _core.Graph:
             if kind in ("placeholder", "get_attr"):
                 set_strides(meta, values.get(name))
                 if kind == "get_attr":
-                    meta.data = next(data)
+                    meta.data = next(data, None)
                 builder.node(PLACEHOLDER if kind == "placeholder" else GET_ATTR, name, rest, meta=meta, trace=trace)
             else:
                 args = convert(ast.parse(arguments, mode="eval").body, names)

@@ -24,9 +24,7 @@ TOKEN = re.compile(r"[\w.]+|[{}=;<>,]|\"[^\"]*\"")
 class _Reader:
     def __init__(self, text: str) -> None:
         self.tokens = TOKEN.findall(re.sub(r"//[^\n]*", "", text))
-        self.enums: set[str] = {
-            self.tokens[i + 1] for i, token in enumerate(self.tokens) if token == "enum"
-        }
+        self.enums: set[str] = {self.tokens[i + 1] for i, token in enumerate(self.tokens) if token == "enum"}
 
     def take(self, expected: str | None = None) -> str:
         token: str = self.tokens.pop(0)

@@ -9,7 +9,7 @@ static const fx_recipe RECIPES[] = {
     {"aten.full.default", "size, fill_value, " FACTORY,
      "if islist(size) and len(size) == 0 { return to(fill_value, out) } Fill(size, const(fill_value, out))", false},
     {"aten.full_like.default", "self, fill_value, " FACTORY ", memory_format=None",
-     "s = Shape(self); if dtype != None { x = Cast(self, dst_type=dtype) } v = Cast(fill_value, dst_type=out); Fill(s, v)",
+     "s = Shape(self); if dtype != None { x = to(self, dtype) } v = Cast(fill_value, dst_type=out); Fill(s, v)",
      false},
     {"aten.new_full.default", "self, size, fill_value, " FACTORY, "Fill(size, const(fill_value, out))", false},
     {"aten.new_ones.default", "self, size, " FACTORY, "Fill(size, Cast(1.0, dst_type=out))", false},

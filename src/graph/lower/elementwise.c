@@ -113,8 +113,6 @@ static const fx_recipe RECIPES[] = {
      "ClipByValueV2(x, low, high)", false},
     {"aten.clamp_min.default", "self, min",
      "x = to(self, out); low = const(min, out); high = const(max(out), out); ClipByValueV2(x, low, high)", false},
-    {"aten.clamp_max.default", "self, max",
-     "x = to(self, out); low = const(min(out), out); high = const(max, out); ClipByValueV2(x, low, high)", false},
     {"aten.clamp.Tensor", "self, min=None, max=None",
      "x = to(self, out); low = min == None ? const(min(out), out) : to(min, out);"
      "high = max == None ? const(max(out), out) : to(max, out); ClipByValueV2(x, low, high)", false},

@@ -78,7 +78,7 @@ static const fx_recipe RECIPES[] = {
      "k = const(alpha, out); s = Shape(index, dtype=i32); t = Shape(self, dtype=i32); i = to(index, i32); sizes = [];"
      "for d in range(rank(self)) { sizes = sizes + [d == dim(dim, rank(self)) ? Gather(s, 0) : Gather(t, d)] }"
      "b = BroadcastTo(source, Pack(sizes, N=len(sizes), axis=0)); m = TensorMove(self);"
-     "InplaceIndexAdd(m, i, b, k, axis=dim)", false},
+     "InplaceIndexAdd(m, i, b, k, axis=dim(dim, rank(self)))", false},
     {"aten.as_strided_scatter.default", "self, src, size, stride, storage_offset=0",
      "o = storage_offset == None ? 0 : storage_offset; n = len(size); dense = []; run = 1;"
      "for i in range(n) { dense = [run] + dense; run = run * size[n - 1 - i] }"

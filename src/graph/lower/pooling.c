@@ -35,7 +35,7 @@ static const fx_recipe RECIPES[] = {
      "  raise('The value of divisor_override = ', divisor_override, ' is invalid, only support [1, 255] at present.')"
      "}"
      "flat = rank(self) == 3; x = flat ? Unsqueeze(self, axes=[0]) : self;"
-     "exclusive = not count_include_pad or (out == f16 and p == [0, 0]);"
+     "exclusive = not count_include_pad or out == f16;"
      "y = AvgPoolV2(x, ksize=[1, 1, k[0], k[1]], strides=[1, 1, s[0], s[1]], pads=[p[0], p[0], p[1], p[1]],"
      " ceil_mode=ceil_mode, exclusive=exclusive, divisor_override=divisor_override == None ? 0 : divisor_override);"
      "flat ? Squeeze(y, axis=[0]) : y", false},

@@ -46,7 +46,7 @@ static const fx_recipe RECIPES[] = {
      "  s = Shape(self); n = rank(self); all = []; for d in axes { all = all + [dim(d, n)] }"
      "  sizes = []; kept = [];"
      "  for d in range(n) { sizes = sizes + [Gather(s, d)] }"
-     "  if keepdim { for d in range(n) { kept = kept + [(d in all or not axes) ? 1 : sizes[d]] } }"
+     "  if keepdim { for d in range(n) { kept = kept + [d in all ? 1 : sizes[d]] } }"
      "  else { for d in range(n) { if not (d in all) { kept = kept + [sizes[d]] } } }"
      "  p = kept ? Pack(kept, N=len(kept), axis=0) : None;"
      "  if numel(self) == 0 { return Fill(p, Cast(nan, dst_type=out)) }"

@@ -25,6 +25,7 @@ static const fx_recipe RECIPES[] = {
      "StridedSliceV2(self, a, b, c, d)", true},
     {"aten.select.int", "self, dim, index", "GatherV2(self, index, [dim], negative_index_support=True)", true},
     {"aten.as_strided.default", "self, size, stride, storage_offset=0",
+     "if len(outshape(0)) == 0 { raise('list index out of range') }"
      "AsStrided(self, size, stride, storage_offset == None ? 0 : storage_offset)", true},
     {"aten.split.Tensor", "self, split_size, dim=0",
      "n = n_outs(); sizes = []; for i in range(n - 1) { sizes = sizes + [split_size] } sizes = sizes + [-1];"
