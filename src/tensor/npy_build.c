@@ -2,10 +2,10 @@
 #include "fxtap/npy.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "util/error.h"
+#include "util/number.h"
 
 #define ALIGNMENT 64
 #define GROWTH_DIGITS 21 /* NumPy leaves room to rewrite the first extent (the last in Fortran order) in place */
@@ -27,17 +27,18 @@ static void put(sink *to, const char *text, size_t n)
 
 static size_t put_extent(sink *to, int64_t extent)
 {
-    char digits[24];
-    int n = snprintf(digits, sizeof digits, "%" PRId64, extent);
-    put(to, digits, (size_t)n);
-    return (size_t)n;
+    char digits[FX_NUMBER_BYTES];
+    size_t n = fx_i64_text(extent, digits);
+    put(to, digits, n);
+    return n;
 }
 
 static void put_spaces(sink *to, size_t n)
 {
-    for (size_t i = 0; i < n; i++) {
-        put(to, " ", 1);
+    if (n <= to->capacity && to->length <= to->capacity - n) {
+        memset(to->bytes + to->length, ' ', n);
     }
+    to->length += n;
 }
 
 static void put_dictionary(sink *to, const char *descr, bool fortran_order, int32_t ndim, const int64_t *shape)

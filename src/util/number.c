@@ -229,3 +229,32 @@ void fxtap_buffer_digits(fxtap_buffer *buffer, double value, int n_digits)
     char text[FX_NUMBER_BYTES];
     fxtap_buffer_append(buffer, text, fx_double_digits(value, n_digits, text));
 }
+
+static size_t put_u64(uint64_t value, char *out)
+{
+    char digits[20];
+    size_t n = 0;
+    do {
+        digits[n++] = (char)('0' + value % 10);
+        value /= 10;
+    } while (value != 0);
+    for (size_t i = 0; i < n; i++) {
+        out[i] = digits[n - 1 - i];
+    }
+    out[n] = '\0';
+    return n;
+}
+
+size_t fx_u64_text(uint64_t value, char out[FX_NUMBER_BYTES])
+{
+    return put_u64(value, out);
+}
+
+size_t fx_i64_text(int64_t value, char out[FX_NUMBER_BYTES])
+{
+    if (value >= 0) {
+        return put_u64((uint64_t)value, out);
+    }
+    out[0] = '-';
+    return 1 + put_u64(0 - (uint64_t)value, out + 1);
+}

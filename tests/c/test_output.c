@@ -1,5 +1,6 @@
 #include "support_cmocka.h"
 
+#include <inttypes.h>
 #include <locale.h>
 #include <math.h>
 #include <stdio.h>
@@ -336,9 +337,25 @@ static void test_buffer_remembers_failure(void **state)
     }
 }
 
+static void integers_as_printf_writes_them(void **state)
+{
+    (void)state;
+    const int64_t values[] = {0, 1, -1, 9, 10, -10, 99, 100, 1234567890123456789, INT64_MAX, INT64_MIN, INT64_MIN + 1};
+    for (size_t i = 0; i < sizeof values / sizeof values[0]; i++) {
+        char expected[64], text[FX_NUMBER_BYTES];
+        int n = snprintf(expected, sizeof expected, "%" PRId64, values[i]);
+        assert_int_equal(fx_i64_text(values[i], text), n);
+        assert_string_equal(text, expected);
+        n = snprintf(expected, sizeof expected, "%" PRIu64, (uint64_t)values[i]);
+        assert_int_equal(fx_u64_text((uint64_t)values[i], text), n);
+        assert_string_equal(text, expected);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(integers_as_printf_writes_them),
         cmocka_unit_test(test_double_is_pythons_repr),
         cmocka_unit_test(test_float_is_shortest),
         cmocka_unit_test(test_any_double_reads_back),
