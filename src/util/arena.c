@@ -10,6 +10,11 @@
 
 #define CHUNK_BYTES ((size_t)64 * 1024)
 #define ALIGNMENT ((size_t)16)
+#ifdef __SANITIZE_ADDRESS__
+#define MOST_SPARE 0 /* a block used after its end is to be seen */
+#else
+#define MOST_SPARE 64
+#endif
 
 struct fx_arena_chunk {
     struct fx_arena_chunk *older;
@@ -21,17 +26,45 @@ struct fx_arena_chunk {
 void fx_arena_init(fx_arena *arena)
 {
     arena->chunk = NULL;
+    arena->spare = NULL;
     arena->used = 0;
+}
+
+static void free_chunks(struct fx_arena_chunk *chunk)
+{
+    while (chunk != NULL) {
+        struct fx_arena_chunk *older = chunk->older;
+        fx_free(chunk);
+        chunk = older;
+    }
 }
 
 void fx_arena_clear(fx_arena *arena)
 {
-    while (arena->chunk != NULL) {
-        struct fx_arena_chunk *older = arena->chunk->older;
-        fx_free(arena->chunk);
-        arena->chunk = older;
+    free_chunks(arena->chunk);
+    free_chunks(arena->spare);
+    fx_arena_init(arena);
+}
+
+void fx_arena_reset(fx_arena *arena)
+{
+    struct fx_arena_chunk *chunk = arena->chunk;
+    struct fx_arena_chunk *spare = NULL;
+    size_t n_spare = 0;
+    free_chunks(arena->spare);
+    while (chunk != NULL) {
+        struct fx_arena_chunk *older = chunk->older;
+        if (chunk->capacity == CHUNK_BYTES && n_spare < MOST_SPARE) {
+            chunk->older = spare;
+            spare = chunk;
+            n_spare++;
+        } else {
+            fx_free(chunk);
+        }
+        chunk = older;
     }
-    arena->used = 0;
+    fx_arena_init(arena);
+    arena->spare = spare;
 }
 
 static struct fx_arena_chunk *new_chunk(size_t capacity)
@@ -77,8 +110,10 @@ void *fx_arena_alloc(fx_arena *arena, size_t n_bytes)
         return alloc_large(arena, n_bytes);
     }
     if (arena->chunk == NULL || arena->chunk->capacity < arena->used || arena->chunk->capacity - arena->used < n_bytes) {
-        struct fx_arena_chunk *chunk = new_chunk(CHUNK_BYTES);
-        if (chunk == NULL) {
+        struct fx_arena_chunk *chunk = arena->spare;
+        if (chunk != NULL) {
+            arena->spare = chunk->older;
+        } else if ((chunk = new_chunk(CHUNK_BYTES)) == NULL) {
             return NULL;
         }
         chunk->older = arena->chunk;
@@ -140,13 +175,15 @@ char *fx_arena_printf(fx_arena *arena, const char *format, ...)
 void fx_arena_adopt(fx_arena *into, fx_arena *from)
 {
     if (into->chunk == NULL) {
+        free_chunks(into->spare);
         *into = *from;
-    } else if (from->chunk != NULL) {
+    } else {
         struct fx_arena_chunk *last = into->chunk;
         while (last->older != NULL) {
             last = last->older;
         }
         last->older = from->chunk;
+        free_chunks(from->spare);
     }
     fx_arena_init(from);
 }

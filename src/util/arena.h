@@ -8,11 +8,13 @@
 
 typedef struct fx_arena {
     struct fx_arena_chunk *chunk; /* the one in use; older ones hang behind it */
+    struct fx_arena_chunk *spare; /* empty ones, from a reset */
     size_t used;
 } fx_arena;
 
 void fx_arena_init(fx_arena *arena);
 void fx_arena_clear(fx_arena *arena); /* frees everything; the arena is as after init */
+void fx_arena_reset(fx_arena *arena); /* ends every block, and keeps some memory for the next ones */
 
 /* All return NULL, with the thread's error set, when memory cannot be had. */
 void *fx_arena_alloc(fx_arena *arena, size_t n_bytes); /* uninitialised */

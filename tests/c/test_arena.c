@@ -74,6 +74,35 @@ static void an_adopted_arena_keeps_its_blocks(void **state)
     fx_arena_clear(&into);
 }
 
+static void a_reset_arena_gives_the_memory_again(void **state)
+{
+    (void)state;
+    fx_arena arena, other;
+    fx_arena_init(&arena);
+    for (int turn = 0; turn < 3; turn++) {
+        for (unsigned i = 0; i < 100; i++) { /* several chunks */
+            unsigned char *block = fx_arena_calloc(&arena, 10, 1000);
+            assert_non_null(block);
+            assert_int_equal(block[0] | block[9999], 0);
+            memset(block, 0xAB, 10000);
+        }
+        assert_non_null(fx_arena_alloc(&arena, 1000000));
+        fx_arena_reset(&arena);
+        assert_null(arena.chunk);
+    }
+#ifndef __SANITIZE_ADDRESS__
+    fx_memory_fail_after(0); /* what it needs is there */
+    assert_non_null(fx_arena_alloc(&arena, 10000));
+    fx_memory_fail_after(-1);
+#endif
+    fx_arena_init(&other);
+    assert_non_null(fx_arena_strdup(&other, "other"));
+    fx_arena_reset(&other);
+    fx_arena_adopt(&other, &arena); /* leak checkers see what either loses */
+    assert_null(arena.spare);
+    fx_arena_clear(&other);
+}
+
 static void a_failing_allocator_gives_null(void **state)
 {
     (void)state;
@@ -95,6 +124,7 @@ int main(void)
         cmocka_unit_test(large_blocks_leave_the_small_chunk_in_use),
         cmocka_unit_test(sizes_that_overflow_are_refused),
         cmocka_unit_test(an_adopted_arena_keeps_its_blocks),
+        cmocka_unit_test(a_reset_arena_gives_the_memory_again),
         cmocka_unit_test(a_failing_allocator_gives_null),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
