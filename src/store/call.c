@@ -8,6 +8,9 @@
 #include "util/memory.h"
 #include "util/utf8.h"
 
+const char FX_USUAL_LAYOUT[] = "torch.strided";
+const char FX_USUAL_DEVICE[] = "cpu";
+
 void fx_call_set_error(fxtap_call *call, fxtap_status status)
 {
     fx_queue *queue = &call->dump->queue;
@@ -28,6 +31,20 @@ bool fx_call_is_stale(const fxtap_call *call)
 static bool is_dead(const fxtap_call *call)
 {
     return atomic_load_explicit(&call->has_failed, memory_order_relaxed) || fx_call_is_stale(call);
+}
+
+static void take_memory(fxtap_call *call)
+{
+    fxtap_dump *dump = call->dump;
+    pthread_mutex_lock(&dump->lock);
+    fx_call_memory memory = dump->spare;
+    memset(&dump->spare, 0, sizeof dump->spare);
+    pthread_mutex_unlock(&dump->lock);
+    call->arena = memory.arena;
+    call->entries = memory.entries;
+    call->entry_capacity = memory.entry_capacity;
+    call->values = memory.values;
+    call->value_capacity = memory.value_capacity;
 }
 
 fxtap_status fxtap_call_begin(fxtap_capture *capture, fxtap_call **out)
@@ -51,7 +68,7 @@ fxtap_status fxtap_call_begin(fxtap_capture *capture, fxtap_call **out)
     call->number = atomic_fetch_add(&dump->next_call, 1);
     call->started_us = fx_dump_now_us(dump);
     call->dir_fd = -1;
-    fx_arena_init(&call->arena);
+    take_memory(call);
     *out = call;
     return FXTAP_OK;
 }
@@ -166,7 +183,7 @@ static uint64_t unique_stamp(fxtap_call *call, const fx_slot *slot, fxtap_slot n
 /* NULL: no memory, or no such slot (*status tells). */
 static fx_entry *add_entry(fxtap_call *call, fxtap_slot number, uint64_t stamp_us, fxtap_status *status)
 {
-    const fx_slot *slot = fx_capture_slot_at(call->capture, number);
+    fx_slot *slot = fx_capture_slot_at(call->capture, number);
     if (slot == NULL) {
         *status = fx_error(FXTAP_E_INVALID, "graph %u has no slot %u", call->capture->graph_id, number);
         return NULL;
@@ -186,8 +203,12 @@ static fx_entry *add_entry(fxtap_call *call, fxtap_slot number, uint64_t stamp_u
 
 /* ---- values and jobs ---- */
 
-static const char *keep_text(fxtap_call *call, const char *text)
+/* The usual text is always the same pointer. */
+static const char *keep_text(fxtap_call *call, const char *text, const char *usual)
 {
+    if (text == NULL || strcmp(text, usual) == 0) {
+        return usual;
+    }
     if (call->last_text != NULL && strcmp(call->last_text, text) == 0) {
         return call->last_text;
     }
@@ -219,8 +240,8 @@ static fx_value *add_value(fxtap_call *call, const fxtap_view *view, const char 
     }
     value->view = *view;
     value->original_dtype = view->dtype;
-    value->layout = layout != NULL ? keep_text(call, layout) : "torch.strided";
-    value->device = device != NULL && strcmp(device, "cpu") != 0 ? keep_text(call, device) : "cpu";
+    value->layout = keep_text(call, layout, FX_USUAL_LAYOUT);
+    value->device = keep_text(call, device, FX_USUAL_DEVICE);
     if (value->layout == NULL || value->device == NULL ||
         !copy_numbers(call, view->shape, view->ndim, &value->view.shape) ||
         !copy_numbers(call, view->strides, view->ndim, &value->view.strides)) {

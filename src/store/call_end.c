@@ -4,12 +4,31 @@
 #include "store/writer.h"
 #include "util/memory.h"
 
+void fx_call_memory_clear(fx_call_memory *memory)
+{
+    fx_arena_clear(&memory->arena);
+    fx_free(memory->entries);
+    fx_free(memory->values);
+    memset(memory, 0, sizeof *memory);
+}
+
+/* The memory goes to the next call, in place of what another one left meanwhile. */
+static void leave_memory(fxtap_call *call)
+{
+    fxtap_dump *dump = call->dump;
+    fx_call_memory memory = {call->arena, call->entries, call->entry_capacity, call->values, call->value_capacity};
+    fx_arena_reset(&memory.arena);
+    pthread_mutex_lock(&dump->lock);
+    fx_call_memory other = dump->spare;
+    dump->spare = memory;
+    pthread_mutex_unlock(&dump->lock);
+    fx_call_memory_clear(&other);
+}
+
 static void free_call(fxtap_call *call)
 {
     fx_tree_end(call);
-    fx_arena_clear(&call->arena);
-    fx_free(call->entries);
-    fx_free(call->values);
+    leave_memory(call);
     fx_free(call->runs);
     fx_free(call->last_us);
     fx_free(call);

@@ -102,9 +102,19 @@ static void point_at(fx_content *content, const fx_job *job)
     release_locked(old);
 }
 
-fx_job *fx_contents_settle(fx_contents *contents, fx_job *job, bool is_written)
+static void set_file_locked(fx_job *job, bool is_read_only)
+{
+    job->value->file_slot = job->slot;
+    job->value->file_stamp_us = job->stamp_us;
+    job->value->is_read_only = is_read_only;
+}
+
+fx_job *fx_contents_settle(fx_contents *contents, fx_job *job, bool is_written, bool is_read_only)
 {
     pthread_mutex_lock(&contents->lock);
+    if (is_written) {
+        set_file_locked(job, is_read_only);
+    }
     fx_content *content = fx_table_find(&contents->table, job->value->key);
     if (content != NULL && content->writer == job) {
         if (is_written) {
@@ -159,9 +169,7 @@ void fx_contents_restamp(fx_contents *contents, const fx_job *job, uint64_t stam
 void fx_contents_set_file(fx_contents *contents, fx_job *job, bool is_read_only)
 {
     pthread_mutex_lock(&contents->lock);
-    job->value->file_slot = job->slot;
-    job->value->file_stamp_us = job->stamp_us;
-    job->value->is_read_only = is_read_only;
+    set_file_locked(job, is_read_only);
     pthread_mutex_unlock(&contents->lock);
 }
 

@@ -169,6 +169,7 @@ static void free_dump(fxtap_dump *dump)
         fx_tree_leave(dump, dump->open_rank);
     }
     fx_queue_destroy(&dump->queue);
+    fx_call_memory_clear(&dump->spare);
     pthread_mutex_destroy(&dump->lock);
     fx_free(dump->root_path);
     fx_free(dump->rank_path);

@@ -201,9 +201,11 @@ static fxtap_status open_database(fxtap_dump *dump, const fx_rank *rank)
     }
     sqlite3_extended_result_codes(index->db, 1);
     sqlite3_busy_timeout(index->db, BUSY_MS);
-    status = set_wal(index);
+    /* Nothing waits for the disk, the change to the log neither; the log is copied after each step. */
+    status = execute(index, "PRAGMA page_size=8192; PRAGMA synchronous=OFF; PRAGMA temp_store=MEMORY;"
+                            " PRAGMA wal_autocheckpoint=0", "set up the index");
     if (status == FXTAP_OK) {
-        status = execute(index, "PRAGMA synchronous=OFF; PRAGMA temp_store=MEMORY", "set up the index");
+        status = set_wal(index);
     }
     if (status == FXTAP_OK) {
         status = make_schema(index);
@@ -295,6 +297,7 @@ fxtap_status fx_index_begin(fx_index *index)
         status = fx_index_step(index, statement);
     }
     index->in_transaction = status == FXTAP_OK;
+    index->transaction++;
     index->n_fresh = 0;
     return status;
 }

@@ -12,6 +12,7 @@
 #include "store/writer.h"
 #include "tensor/view.h"
 #include "util/memory.h"
+#include "util/number.h"
 
 static void bind_text(sqlite3_stmt *statement, int at, const char *text)
 {
@@ -36,12 +37,12 @@ static void put_big_endian(uint64_t value, unsigned char dst[8])
     }
 }
 
-static void bind_hash(sqlite3_stmt *statement, int at, fxtap_hash128 hash)
+/* `bytes` must outlive the step. */
+static void bind_hash(sqlite3_stmt *statement, int at, fxtap_hash128 hash, unsigned char bytes[16])
 {
-    unsigned char bytes[16];
     put_big_endian(hash.high, bytes);
     put_big_endian(hash.low, bytes + 8);
-    sqlite3_bind_blob(statement, at, bytes, sizeof bytes, SQLITE_TRANSIENT);
+    sqlite3_bind_blob(statement, at, bytes, 16, SQLITE_STATIC);
 }
 
 /* Steps an insert; the new row's number. */
@@ -136,6 +137,7 @@ static const char *kind_name(fxtap_graph_kind kind)
 static fxtap_status insert_graph(fx_index *index, fxtap_capture *capture)
 {
     sqlite3_stmt *s = NULL;
+    unsigned char keys[2][16];
     fxtap_status status = fx_index_statement(
         index, FX_SQL_GRAPH,
         "INSERT INTO graph(run_id, graph, kind, strict_key, structural_key, occurrence, record)"
@@ -146,8 +148,8 @@ static fxtap_status insert_graph(fx_index *index, fxtap_capture *capture)
     sqlite3_bind_int64(s, 1, atomic_load(&index->run));
     sqlite3_bind_int64(s, 2, capture->graph_id);
     bind_text(s, 3, kind_name(capture->kind));
-    bind_hash(s, 4, capture->strict_key);
-    bind_hash(s, 5, capture->structural_key);
+    bind_hash(s, 4, capture->strict_key, keys[0]);
+    bind_hash(s, 5, capture->structural_key, keys[1]);
     sqlite3_bind_int64(s, 6, capture->occurrence);
     sqlite3_bind_blob64(s, 7, capture->record, capture->record_bytes, SQLITE_STATIC);
     return insert_kept(index, s, &capture->row);
@@ -259,14 +261,19 @@ fxtap_status fx_rows_begin_step(fxtap_call *call, int64_t *step_id_out)
 
 /* ---- values ---- */
 
-static void put_numbers(const int64_t *numbers, int32_t n, char *dst, size_t capacity)
+#define NUMBERS_BYTES (FXTAP_MAX_DIMS * 21 + FX_NUMBER_BYTES)
+
+/* "2,3"; the text's length. */
+static size_t put_numbers(const int64_t *numbers, int32_t n, char dst[NUMBERS_BYTES])
 {
     size_t used = 0;
-    dst[0] = '\0';
     for (int32_t i = 0; i < n; i++) {
-        int written = snprintf(dst + used, capacity - used, i == 0 ? "%" PRId64 : ",%" PRId64, numbers[i]);
-        used += (size_t)written;
+        if (i > 0) {
+            dst[used++] = ',';
+        }
+        used += fx_i64_text(numbers[i], dst + used);
     }
+    return used;
 }
 
 static void bind_number(sqlite3_stmt *s, int at, double value)
@@ -326,6 +333,16 @@ static const int64_t *original_strides(const fx_value *value)
     return value->original_strides != NULL ? value->original_strides : value->view.strides;
 }
 
+/* Nearly all have the usual text, at the same place. */
+static fxtap_hash128 text_key(const char *text, const char *usual)
+{
+    if (text == usual) {
+        return (fxtap_hash128){0, 0};
+    }
+    XXH128_hash_t hash = XXH3_128bits(text, strlen(text));
+    return (fxtap_hash128){hash.high64, hash.low64};
+}
+
 /* All that makes a row: equal files may come from tensors of different dtype, strides or device. */
 static fxtap_hash128 row_key(const fx_value *value)
 {
@@ -334,11 +351,9 @@ static fxtap_hash128 row_key(const fx_value *value)
         int64_t dtype;
         int64_t strides[FXTAP_MAX_DIMS];
     } parts;
-    XXH128_hash_t layout = XXH3_128bits(value->layout, strlen(value->layout));
-    XXH128_hash_t device = XXH3_128bits(value->device, strlen(value->device));
     parts.key = value->key;
-    parts.layout = (fxtap_hash128){layout.high64, layout.low64};
-    parts.device = (fxtap_hash128){device.high64, device.low64};
+    parts.layout = text_key(value->layout, FX_USUAL_LAYOUT);
+    parts.device = text_key(value->device, FX_USUAL_DEVICE);
     parts.dtype = (int64_t)value->original_dtype;
     size_t stride_bytes = 0;
     if (original_strides(value) != NULL) {
@@ -349,56 +364,74 @@ static fxtap_hash128 row_key(const fx_value *value)
     return (fxtap_hash128){hash.high64, hash.low64};
 }
 
-static void bind_layout(sqlite3_stmt *s, const fx_value *value)
-{
-    char numbers[FXTAP_MAX_DIMS * 21 + 1];
-    int64_t shape[FXTAP_MAX_DIMS];
+/* Text that a row's statement borrows until it has been stepped. */
+typedef struct row_texts {
     char descr[32];
-    fx_value_descr(value, descr);
+    char shape[NUMBERS_BYTES];
+    char strides[NUMBERS_BYTES];
+    unsigned char hash[16];
+} row_texts;
+
+static void bind_layout(sqlite3_stmt *s, const fx_value *value, row_texts *texts)
+{
+    int64_t numbers[FXTAP_MAX_DIMS];
+    fx_value_descr(value, texts->descr);
     sqlite3_bind_text(s, 1, fxtap_dtype_name(value->original_dtype), -1, SQLITE_STATIC);
-    sqlite3_bind_text(s, 2, descr, -1, SQLITE_TRANSIENT);
+    sqlite3_bind_text(s, 2, texts->descr, -1, SQLITE_STATIC);
     sqlite3_bind_int(s, 3, value->order == FXTAP_ORDER_FORTRAN);
     if (value->view.ndim > 0) {
-        fx_view_saved_shape(&value->view, shape);
+        fx_view_saved_shape(&value->view, numbers);
     }
-    put_numbers(shape, value->view.ndim, numbers, sizeof numbers);
-    sqlite3_bind_text(s, 4, numbers, -1, SQLITE_TRANSIENT);
+    sqlite3_bind_text(s, 4, texts->shape, (int)put_numbers(numbers, value->view.ndim, texts->shape), SQLITE_STATIC);
     const int64_t *strides = original_strides(value);
     if (strides == NULL) {
-        fx_contiguous_strides(value->view.ndim, value->view.shape, false, shape);
-        strides = shape;
+        fx_contiguous_strides(value->view.ndim, value->view.shape, false, numbers);
+        strides = numbers;
     }
-    put_numbers(strides, value->view.ndim, numbers, sizeof numbers);
-    sqlite3_bind_text(s, 5, numbers, -1, SQLITE_TRANSIENT);
+    sqlite3_bind_text(s, 5, texts->strides, (int)put_numbers(strides, value->view.ndim, texts->strides), SQLITE_STATIC);
+    bind_text(s, 6, value->layout);
+    bind_text(s, 7, value->device);
 }
 
-static fxtap_status value_row(fx_index *index, const fx_value *value, int64_t *row_out)
+static fxtap_status insert_value(fx_index *index, const fx_value *value, int64_t *row_out)
 {
-    fxtap_hash128 key = row_key(value);
-    int64_t row = fx_index_find_value(index, key);
+    row_texts texts;
     sqlite3_stmt *s = NULL;
+    fxtap_status status = fx_index_statement(
+        index, FX_SQL_VALUE,
+        "INSERT INTO value(dtype, descr, fortran, shape, strides, layout, device, bytes, hash, count,"
+        " finite_count, nan_count, pos_inf_count, neg_inf_count, zero_count, subnormal_count, min, max, abs_max,"
+        " mean, mean_imag, std, rms, l2_norm) VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13,"
+        " ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24)", &s);
+    if (status != FXTAP_OK) {
+        return status;
+    }
+    bind_layout(s, value, &texts);
+    sqlite3_bind_int64(s, 8, (int64_t)value->saved_bytes);
+    bind_hash(s, 9, value->hash, texts.hash);
+    bind_stats(s, 10, &value->stats);
+    return insert(index, s, row_out);
+}
+
+static fxtap_status value_row(fx_index *index, fx_value *value, int64_t *row_out)
+{
+    if (value->transaction == index->transaction) { /* another name of it has asked already */
+        *row_out = value->row;
+        return FXTAP_OK;
+    }
+    fxtap_hash128 key = row_key(value);
     fxtap_status status = FXTAP_OK;
-    if (row == 0) {
-        status = fx_index_statement(
-            index, FX_SQL_VALUE,
-            "INSERT INTO value(dtype, descr, fortran, shape, strides, layout, device, bytes, hash, count,"
-            " finite_count, nan_count, pos_inf_count, neg_inf_count, zero_count, subnormal_count, min, max, abs_max,"
-            " mean, mean_imag, std, rms, l2_norm) VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13,"
-            " ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24)", &s);
+    value->row = fx_index_find_value(index, key);
+    if (value->row == 0) {
+        status = insert_value(index, value, &value->row);
         if (status == FXTAP_OK) {
-            bind_layout(s, value);
-            bind_text(s, 6, value->layout);
-            bind_text(s, 7, value->device);
-            sqlite3_bind_int64(s, 8, (int64_t)value->saved_bytes);
-            bind_hash(s, 9, value->hash);
-            bind_stats(s, 10, &value->stats);
-            status = insert(index, s, &row);
-        }
-        if (status == FXTAP_OK) {
-            fx_index_remember_value(index, key, row);
+            fx_index_remember_value(index, key, value->row);
         }
     }
-    *row_out = row;
+    if (status == FXTAP_OK) {
+        value->transaction = index->transaction;
+    }
+    *row_out = value->row;
     return status;
 }
 

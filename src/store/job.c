@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -17,6 +16,7 @@
 #include "tensor/view.h"
 #include "util/file.h"
 #include "util/memory.h"
+#include "util/number.h"
 #include "util/system.h"
 
 #define HEADER_ROOM 4096
@@ -38,9 +38,13 @@ static bool is_text(const fx_value *value)
 void fx_value_descr(const fx_value *value, char dst[32])
 {
     if (is_text(value)) {
-        snprintf(dst, 32, "<U%llu", (unsigned long long)(value->saved_bytes / 4));
+        char digits[FX_NUMBER_BYTES];
+        size_t n = fx_u64_text(value->saved_bytes / 4, digits);
+        memcpy(dst, "<U", 2);
+        memcpy(dst + 2, digits, n + 1);
     } else {
-        snprintf(dst, 32, "%s", fxtap_dtype_descr(fxtap_dtype_saved(value->view.dtype)));
+        const char *descr = fxtap_dtype_descr(fxtap_dtype_saved(value->view.dtype));
+        memcpy(dst, descr, strlen(descr) + 1);
     }
 }
 
@@ -266,6 +270,7 @@ static bool protect(const fx_job *job, int dir_fd, const char *path, const fx_so
         return false;
     }
     fx_contents_set_read_only(&job->call->dump->contents, job, source);
+    atomic_store_explicit(&source->slot->was_linked, true, memory_order_relaxed);
     return true;
 }
 
@@ -281,7 +286,9 @@ static bool try_link(fx_job *job, const fx_source *source)
             errno = EXDEV;
             return false;
         }
-        at = (size_t)snprintf(path, sizeof path, "%s/", source->path);
+        at = strlen(source->path);
+        memcpy(path, source->path, at);
+        path[at++] = '/';
         dir_fd = call->rank->fd;
     }
     fx_slot_file(call->dump, source->slot, source->stamp_us, path + at);
@@ -321,11 +328,17 @@ static bool may_link(const fxtap_dump *dump)
 
 /* ---- jobs ---- */
 
-static fxtap_status make_own_file(fx_job *job, void **scratch)
+/* A file that will get more names is made read-only at once: that costs nothing, and changing it later two calls. */
+static bool will_be_linked(const fx_job *job)
 {
-    fx_value *value = job->value;
-    bool read_only = may_link(job->call->dump) && atomic_load_explicit(&value->has_aliases, memory_order_relaxed);
-    fxtap_status status = make_file(job, value->source, read_only, scratch);
+    return may_link(job->call->dump) &&
+           (atomic_load_explicit(&job->value->has_aliases, memory_order_relaxed) ||
+            atomic_load_explicit(&job->slot->was_linked, memory_order_relaxed));
+}
+
+static fxtap_status make_own_file(fx_job *job, bool read_only, void **scratch)
+{
+    fxtap_status status = make_file(job, job->value->source, read_only, scratch);
     if (status == FXTAP_OK) {
         fx_contents_set_file(&job->call->dump->contents, job, read_only);
     }
@@ -340,8 +353,9 @@ typedef struct progress {
 
 static fxtap_status write_for_all(progress *at, fx_job *job)
 {
-    fxtap_status status = make_own_file(job, at->scratch);
-    fx_job *waiters = fx_contents_settle(&job->call->dump->contents, job, status == FXTAP_OK);
+    bool read_only = will_be_linked(job);
+    fxtap_status status = make_file(job, job->value->source, read_only, at->scratch);
+    fx_job *waiters = fx_contents_settle(&job->call->dump->contents, job, status == FXTAP_OK, read_only);
     while (waiters != NULL) {
         fx_job *next = waiters->next;
         waiters->next = at->work;
@@ -361,7 +375,7 @@ static bool place_first(progress *at, fx_job *job, fxtap_status *status)
         return true;
     }
     if (!may_link(job->call->dump)) {
-        *status = make_own_file(job, at->scratch);
+        *status = make_own_file(job, will_be_linked(job), at->scratch);
         return true;
     }
     switch (fx_contents_claim(contents, job, &source)) {
@@ -374,7 +388,7 @@ static bool place_first(progress *at, fx_job *job, fxtap_status *status)
         if (link_to(job, &source)) {
             fx_contents_set_file(contents, job, true);
         } else {
-            *status = make_own_file(job, at->scratch);
+            *status = make_own_file(job, will_be_linked(job), at->scratch);
             if (*status == FXTAP_OK) {
                 fx_contents_replace(contents, job);
             }

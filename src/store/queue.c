@@ -126,8 +126,10 @@ static void finish_locked(fx_queue *queue, fx_job *job)
         finish_value_locked(queue, job);
     }
     remove_pending_locked(queue, job);
-    queue->used_bytes -= job->reserved_bytes;
-    job->reserved_bytes = 0;
+    if (job->reserved_bytes > 0) {
+        atomic_fetch_sub(&queue->used_bytes, job->reserved_bytes);
+        job->reserved_bytes = 0;
+    }
     if (job->release != NULL) {
         job->next = call->done;
         call->done = job;
@@ -227,7 +229,7 @@ void fx_queue_after_fork(fx_queue *queue)
     queue->head = queue->tail = queue->pending = NULL;
     queue->n_queued = 0;
     queue->queued_bytes = 0;
-    queue->used_bytes = 0;
+    atomic_store(&queue->used_bytes, 0);
     queue->n_idle = queue->n_waiting = queue->n_threads = 0;
     atomic_store(&queue->n_pending, 0);
 }
@@ -323,31 +325,43 @@ void fx_queue_drain(fx_queue *queue, fxtap_call *call)
     fx_free(scratch);
 }
 
-static bool has_room_locked(const fx_queue *queue, uint64_t n_bytes)
+static bool has_room(const fx_queue *queue, uint64_t used_bytes, uint64_t n_bytes)
 {
-    return queue->used_bytes == 0 || (n_bytes <= queue->limit_bytes && queue->used_bytes <= queue->limit_bytes - n_bytes);
+    return used_bytes == 0 || (n_bytes <= queue->limit_bytes && used_bytes <= queue->limit_bytes - n_bytes);
+}
+
+static bool take_room(fx_queue *queue, uint64_t n_bytes)
+{
+    uint64_t used = atomic_load(&queue->used_bytes);
+    while (has_room(queue, used, n_bytes)) {
+        if (atomic_compare_exchange_weak(&queue->used_bytes, &used, used + n_bytes)) {
+            return true;
+        }
+    }
+    return false;
 }
 
 bool fx_queue_reserve(fx_queue *queue, uint64_t n_bytes, bool wait)
 {
+    if (take_room(queue, n_bytes)) { /* mostly: without the lock */
+        return true;
+    }
     void *scratch = NULL;
     pthread_mutex_lock(&queue->lock);
-    while (wait && !has_room_locked(queue, n_bytes)) {
+    bool is_taken = take_room(queue, n_bytes);
+    while (wait && !is_taken) {
         help_or_wait_locked(queue, &scratch);
-    }
-    bool has_room = has_room_locked(queue, n_bytes);
-    if (has_room) {
-        queue->used_bytes += n_bytes;
+        is_taken = take_room(queue, n_bytes);
     }
     pthread_mutex_unlock(&queue->lock);
     fx_free(scratch);
-    return has_room;
+    return is_taken;
 }
 
 void fx_queue_unreserve(fx_queue *queue, uint64_t n_bytes)
 {
     pthread_mutex_lock(&queue->lock);
-    queue->used_bytes -= n_bytes;
+    atomic_fetch_sub(&queue->used_bytes, n_bytes);
     if (queue->n_waiting > 0) {
         pthread_cond_broadcast(&queue->done);
     }

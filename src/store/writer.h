@@ -58,10 +58,15 @@ typedef struct fx_slot {
     const char *twin_prefix; /* the same where letter case does not count; NULL where that makes no difference */
     const char *position;
     const char *arg_name;
+    atomic_bool was_linked; /* a file of it has got another name: the next one will, too */
     int64_t row; /* in the index; 0: not there yet. index.lock */
 } fx_slot;
 
 typedef enum fx_value_state { FX_VALUE_PENDING = 0, FX_VALUE_DONE = 1, FX_VALUE_FAILED = 2 } fx_value_state;
+
+/* Where nothing else is said. Constants, to be compared by address. */
+extern const char FX_USUAL_LAYOUT[]; /* "torch.strided" */
+extern const char FX_USUAL_DEVICE[]; /* "cpu" */
 
 struct fx_value {
     fxtap_view view; /* shape, strides (or NULL) in the call's arena; data not to be read once done */
@@ -79,8 +84,10 @@ struct fx_value {
     bool has_stats;    /* the first job's alone until done */
     atomic_bool has_aliases;
     bool is_read_only; /* its file has been made so. contents.lock */
-    const fx_slot *file_slot; /* its file in the call's folder, once done. contents.lock */
+    fx_slot *file_slot; /* its file in the call's folder, once done. contents.lock */
     uint64_t file_stamp_us;
+    int64_t row;           /* in the index, where `transaction` is the index's. index.lock */
+    uint64_t transaction;
     fx_job *waiters;      /* names asked for before it was done. queue.lock */
     fx_job *last_waiter;
 };
@@ -91,7 +98,7 @@ struct fx_job {
     fx_job *pending_previous;
     fxtap_call *call;
     fx_value *value;
-    const fx_slot *slot;
+    fx_slot *slot;
     uint64_t stamp_us;
     uint64_t reserved_bytes;
     const void *first; /* what memory it reads; NULL: none of the caller's */
@@ -105,11 +112,20 @@ struct fx_job {
 
 typedef struct fx_entry {
     fxtap_slot slot_number;
-    const fx_slot *slot;
+    fx_slot *slot;
     uint64_t stamp_us;
     fx_job *job;        /* NULL: nothing is saved here */
     const char *skipped;
 } fx_entry;
+
+/* What one call leaves to the next: fresh memory costs as much as filling it. */
+typedef struct fx_call_memory {
+    fx_arena arena;
+    fx_entry *entries;
+    size_t entry_capacity;
+    fx_value **values;
+    size_t value_capacity;
+} fx_call_memory;
 
 typedef struct fx_run_state {
     uint64_t given_us; /* the stamp that the caller gave a node's run */
@@ -192,7 +208,7 @@ typedef struct fx_queue {
     uint64_t queued_bytes;
     fx_job *pending; /* newest first */
     atomic_size_t n_pending;
-    uint64_t used_bytes;
+    atomic_uint_fast64_t used_bytes; /* given back under the lock, so that no waiting caller misses it */
     uint64_t limit_bytes;
     unsigned n_idle;
     unsigned n_waiting; /* callers in `done` */
@@ -235,6 +251,7 @@ typedef struct fx_index {
     ino_t inode;
     atomic_int_fast64_t run;
     bool in_transaction;
+    uint64_t transaction; /* the how many-th */
     fx_table values; /* rows of this run by all that makes a value */
     int64_t **fresh; /* row numbers given in this transaction: zeroed when it is undone */
     size_t n_fresh;
@@ -264,6 +281,7 @@ struct fxtap_dump {
     atomic_uint_fast64_t indexed_rank; /* number of the rank folder whose index is open */
     atomic_bool ignores_case; /* the file system under the root */
     atomic_bool has_no_links;
+    fx_call_memory spare; /* lock */
     fx_queue queue;
     fx_contents contents;
     fx_index index;
@@ -291,7 +309,7 @@ fxtap_status fx_tree_error(const fxtap_call *call, int error_number, const char 
 typedef struct fx_content { /* a record of the table */
     fxtap_hash128 key;
     fx_folder *folder; /* NULL while the first file of these contents is being written */
-    const fx_slot *slot;
+    fx_slot *slot;
     uint64_t stamp_us;
     fx_job *writer;
     bool is_read_only;
@@ -300,7 +318,7 @@ typedef struct fx_content { /* a record of the table */
 /* A file to link to, as it was when it was asked for. */
 typedef struct fx_source {
     const fx_folder *folder; /* only to be compared */
-    const fx_slot *slot;
+    fx_slot *slot;
     uint64_t stamp_us;
     uint64_t ended_ns;
     uint64_t rank_number;
@@ -322,8 +340,8 @@ typedef enum fx_claim { FX_CLAIM_WRITE, FX_CLAIM_LINK, FX_CLAIM_WAIT } fx_claim;
 fx_claim fx_contents_claim(fx_contents *contents, fx_job *job, fx_source *out);
 /* Where a file with the contents of `job` is now; false: not known. */
 bool fx_contents_find(fx_contents *contents, const fx_job *job, fx_source *out);
-/* The job's file is there (or not): the jobs that waited for it. */
-fx_job *fx_contents_settle(fx_contents *contents, fx_job *job, bool is_written);
+/* The job's file is there (or not), as its value's: the jobs that waited for it. */
+fx_job *fx_contents_settle(fx_contents *contents, fx_job *job, bool is_written, bool is_read_only);
 /* The job's file takes the place of one that could not be linked. */
 void fx_contents_replace(fx_contents *contents, fx_job *job);
 /* The file of `source` has become read-only. */
@@ -408,6 +426,7 @@ void fx_rows_forget(fxtap_dump *dump);
 /* Keeps the thread's last error as the call's, unless it has one. */
 void fx_call_set_error(fxtap_call *call, fxtap_status status);
 void fx_call_unreserve(fxtap_call *call);
+void fx_call_memory_clear(fx_call_memory *memory);
 /* Begun by another process, before a fork. */
 bool fx_call_is_stale(const fxtap_call *call);
 
