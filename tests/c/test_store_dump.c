@@ -52,6 +52,46 @@ static void test_steps_and_links(void **state)
     tree_remove(root);
 }
 
+static mode_t mode_of_first(const char *root, int step)
+{
+    struct stat info;
+    char path[PATH_MAX];
+    snprintf(path, sizeof path, "SELECT file FROM tensors WHERE step = %d ORDER BY node_order, io", step);
+    const char *file = ss_text(root, path);
+    snprintf(path, sizeof path, "%s/" RANK "/%s", root, file);
+    assert_int_equal(stat(path, &info), 0);
+    assert_int_equal(info.st_nlink, step < 2 ? 2 : 1);
+    return info.st_mode & 0777;
+}
+
+/* Going by the place's previous file, so that no call is needed to protect it when it gets its second name. */
+static void test_what_was_linked_is_read_only_at_once(void **state)
+{
+    (void)state;
+    char *root = tree_create();
+    fxtap_dump_options options = ss_options(root);
+    fxtap_dump *dump = ss_open(&options);
+    fxtap_capture *capture = ss_capture(dump, 1, 1);
+    fxtap_capture *other = ss_capture(dump, 2, 1);
+    for (int step = 0; step < 3; step++) {
+        float values[10] = {step == 2};
+        assert_int_equal(ss_run(capture, 1, values, 10, NULL), FXTAP_OK);
+    }
+    float values[10] = {3};
+    assert_int_equal(ss_run(other, 1, values, 10, NULL), FXTAP_OK);
+    fxtap_dump_close(dump);
+    assert_int_equal(mode_of_first(root, 0) & 0222, 0);
+    assert_int_equal(mode_of_first(root, 1) & 0222, 0);
+    assert_int_equal(mode_of_first(root, 2) & 0222, 0);
+    struct stat info;
+    char path[PATH_MAX];
+    const char *file = ss_text(root, "SELECT file FROM tensors WHERE graph = 2 AND io = 'INPUT'");
+    snprintf(path, sizeof path, "%s/" RANK "/%s", root, file);
+    assert_int_equal(stat(path, &info), 0);
+    assert_int_not_equal(info.st_mode & 0200, 0); /* nothing says that it will be */
+    tree_remove(root);
+}
+
 static void test_nothing_made_before_the_first_tensor(void **state)
 {
     (void)state;
@@ -532,6 +572,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_steps_and_links),
+        cmocka_unit_test(test_what_was_linked_is_read_only_at_once),
         cmocka_unit_test(test_nothing_made_before_the_first_tensor),
         cmocka_unit_test(test_no_dedup),
         cmocka_unit_test(test_statistics_alone),
