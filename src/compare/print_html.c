@@ -5,6 +5,7 @@
  * can end the element, and the page puts names into the document as text alone.
  */
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -124,6 +125,8 @@ static void write_pair(fxtap_json *json, const fxtap_pair *pair, size_t node, fx
     histogram(json, pair->histograms);
     number(json, pair, pair->rtol);
     number(json, pair, pair->atol);
+    number(json, pair, pair->io == FXTAP_INPUT ? NAN : pair->growth);
+    number(json, pair, 1.0 - pair->cosine);
     fxtap_json_end_array(json);
 }
 
@@ -205,10 +208,15 @@ static void write_origins(fxtap_json *json, const fxtap_report *report)
         fxtap_json_begin_object(json, NULL);
         fxtap_json_uint(json, "pair", (uint64_t)(origin->pair - report->pairs));
         fxtap_json_string(json, "reason", fx_origin_reason_text(origin->reason));
-        fxtap_json_double(json, "input", origin->input_error);
+        fxtap_json_double(json, "input_error", origin->input_error);
         fxtap_json_double(json, "growth", origin->growth);
         fxtap_json_uint(json, "carried", origin->n_carried);
         fxtap_json_string(json, "other", origin->other_target);
+        fxtap_json_string(json, "input", origin->input);
+        fxtap_json_bool(json, "weight", origin->reason == FXTAP_ORIGIN_WEIGHT);
+        fxtap_json_bool(json, "outside", origin->reason == FXTAP_ORIGIN_WEIGHT || origin->reason == FXTAP_ORIGIN_INPUT);
+        fxtap_json_bool(json, "drift", origin->reason == FXTAP_ORIGIN_DRIFT);
+        fxtap_json_bool(json, "follows", origin->follows);
         if (origin->around != NULL) {
             write_around(json, origin->around);
         }
