@@ -162,6 +162,17 @@ static void widen(const fxtap_stats *stats, double *low, double *high)
     }
 }
 
+static fxtap_status count_values(const fx_side *side, size_t tensor, double low, double high, uint64_t *bins)
+{
+    fxtap_npy *file;
+    fxtap_status status = fxtap_tensor_open(side->list, tensor, &file);
+    if (status == FXTAP_OK) {
+        status = fxtap_stats_histogram(fxtap_npy_view(file), low, high, N_BINS, bins);
+        fxtap_npy_close(file);
+    }
+    return status;
+}
+
 /* Fills the histograms of one pair where both files can be read; only NOMEM fails. */
 static fxtap_status add_histogram(fx_comparison *c, size_t p)
 {
@@ -179,18 +190,15 @@ static fxtap_status add_histogram(fx_comparison *c, size_t p)
     if (histograms == NULL || golden == NULL || target == NULL) {
         return FXTAP_E_NOMEM;
     }
-    fxtap_npy *left = NULL, *right = NULL;
-    bool filled = fxtap_tensor_open(c->golden.list, c->sources[p].golden, &left) == FXTAP_OK &&
-                  fxtap_tensor_open(c->target.list, c->sources[p].target, &right) == FXTAP_OK &&
-                  fxtap_stats_histogram(fxtap_npy_view(left), low, high, N_BINS, golden) == FXTAP_OK &&
-                  fxtap_stats_histogram(fxtap_npy_view(right), low, high, N_BINS, target) == FXTAP_OK;
-    fxtap_npy_close(left);
-    fxtap_npy_close(right);
-    if (filled) {
+    fxtap_status status = count_values(&c->golden, c->sources[p].golden, low, high, golden);
+    if (status == FXTAP_OK) {
+        status = count_values(&c->target, c->sources[p].target, low, high, target);
+    }
+    if (status == FXTAP_OK) {
         *histograms = (fxtap_histograms){low, high, N_BINS, golden, target};
         pair->histograms = histograms;
     }
-    return FXTAP_OK;
+    return status == FXTAP_E_NOMEM ? status : FXTAP_OK;
 }
 
 fxtap_status fx_add_histograms(fx_comparison *comparison)

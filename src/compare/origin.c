@@ -345,14 +345,31 @@ static fxtap_status visit(search *s, const fx_node_pair *node, size_t order)
     return status;
 }
 
+/* Golden's record and its wiring; both NULL where there is no record that can be read. */
+static fxtap_status load_wiring(const fx_comparison *comparison, const fx_group_work *group, const fxtap_graph **record_out,
+                                fx_wiring **out)
+{
+    *record_out = NULL;
+    *out = NULL;
+    if (group->golden_graph == NULL) {
+        return FXTAP_OK;
+    }
+    const fxtap_graph *record;
+    fxtap_status status = fxtap_reader_record(comparison->golden.reader, group->golden_graph, &record);
+    if (status != FXTAP_OK) {
+        return status == FXTAP_E_NOMEM ? status : FXTAP_OK;
+    }
+    *record_out = record;
+    return fx_wiring_create(record, out);
+}
+
 static fxtap_status open_search(search *s)
 {
     s->last_origin = NO_ORIGIN;
-    if (s->group->golden_graph == NULL ||
-        fxtap_reader_record(s->comparison->golden.reader, s->group->golden_graph, &s->record) != FXTAP_OK) {
+    fxtap_status status = load_wiring(s->comparison, s->group, &s->record, &s->wiring);
+    if (status == FXTAP_OK && s->wiring == NULL) {
         return FXTAP_OK;
     }
-    fxtap_status status = fx_wiring_create(s->record, &s->wiring);
     if (status != FXTAP_OK) {
         return status;
     }
@@ -420,14 +437,10 @@ fxtap_status fx_find_origins(fx_comparison *comparison, fx_group_work *group)
 
 fxtap_status fx_mark_undefined(fx_comparison *comparison, fx_group_work *group)
 {
-    const fxtap_graph *record = NULL;
-    if (group->golden_graph == NULL ||
-        fxtap_reader_record(comparison->golden.reader, group->golden_graph, &record) != FXTAP_OK) {
-        return FXTAP_OK;
-    }
+    const fxtap_graph *record;
     fx_wiring *wiring;
-    fxtap_status status = fx_wiring_create(record, &wiring);
-    if (status != FXTAP_OK) {
+    fxtap_status status = load_wiring(comparison, group, &record, &wiring);
+    if (status != FXTAP_OK || wiring == NULL) {
         return status;
     }
     for (size_t n = 0; n < group->n_nodes; n++) {
