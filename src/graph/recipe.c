@@ -106,6 +106,8 @@ static fx_val read_text(fx_reader *r) {
     value.u.text.length = (size_t)(r->at - start);
     if (*r->at != 0)
         r->at++;
+    else
+        bad(r, "no end of the text");
     return value;
 }
 
@@ -120,6 +122,8 @@ static fx_val read_list(fx_reader *r) {
             items[n++] = item;
         sign(r, ",");
     }
+    if (r->at[-1] != ']')
+        bad(r, "no ]");
     return is_live(r) ? fx_val_list(r->lower, items, n) : NONE;
 }
 
@@ -197,6 +201,8 @@ static fx_val read_call(fx_reader *r, const char *callee, size_t length) {
         }
         sign(r, ",");
     }
+    if (r->at[-1] != ')')
+        bad(r, "no )");
     if (!is_live(r))
         return NONE;
     if (callee[0] >= 'A' && callee[0] <= 'Z')
@@ -260,7 +266,8 @@ static fx_val slice_of(fx_reader *r, const fx_val *list, const fx_val *from, con
     last = last < 0 ? last + n : last;
     first = first < 0 ? 0 : first;
     last = last > n ? n : last;
-    return fx_val_list(r->lower, list->u.list.items + (first > n ? n : first), last > first ? (size_t)(last - first) : 0);
+    first = first > n ? n : first;
+    return fx_val_list(r->lower, list->u.list.items + first, last > first ? (size_t)(last - first) : 0);
 }
 
 static fx_val item_of(fx_reader *r, const fx_val *list, int64_t index) {
@@ -289,12 +296,19 @@ static fx_val read_atom(fx_reader *r) {
         value = read_name(r);
     while (*r->at == '[') {
         r->at++;
-        fx_val from = sign(r, ":") ? NONE : fx_read_expression(r), to = NONE;
-        bool is_slice = from.kind == FX_VAL_NONE || sign(r, ":");
-        if (is_slice && !sign(r, "]"))
+        fx_val from = NONE, to = NONE;
+        bool is_slice = sign(r, ":");
+        if (!is_slice) {
+            from = fx_read_expression(r);
+            is_slice = sign(r, ":");
+        }
+        bool is_closed = sign(r, "]");
+        if (is_slice && !is_closed) {
             to = fx_read_expression(r);
-        if (!is_slice || to.kind != FX_VAL_NONE)
-            sign(r, "]");
+            is_closed = sign(r, "]");
+        }
+        if (!is_closed)
+            bad(r, "no ]");
         if (is_live(r))
             value = is_slice ? slice_of(r, &value, &from, &to) : item_of(r, &value, from.u.i);
     }
@@ -307,26 +321,29 @@ static fx_val read_unary(fx_reader *r) {
         return read_atom(r);
     fx_val value = read_unary(r);
     if (value.kind == FX_VAL_INT)
-        value.u.i = -value.u.i;
+        value.u.i = (int64_t)(0 - (uint64_t)value.u.i);
     else if (value.kind == FX_VAL_FLOAT)
         value.u.f = -value.u.f;
     return value;
 }
 
-static int64_t integer_result(char op, int64_t a, int64_t b) {
-    uint64_t x = (uint64_t)a, y = (uint64_t)b;
-    switch (op) {
-    case '+':
-        return (int64_t)(x + y);
-    case '-':
-        return (int64_t)(x - y);
-    case '*':
-        return (int64_t)(x * y);
-    case '/':
-        return b == 0 || (b == -1 && a == INT64_MIN) ? 0 : a / b;
-    default:
-        return b == 0 || b == -1 ? 0 : a % b;
+static fx_val integer_result(fx_reader *r, char op, int64_t a, int64_t b) {
+    int64_t result = 0;
+    bool failed;
+    if (op == '+')
+        failed = __builtin_add_overflow(a, b, &result);
+    else if (op == '-')
+        failed = __builtin_sub_overflow(a, b, &result);
+    else if (op == '*')
+        failed = __builtin_mul_overflow(a, b, &result);
+    else {
+        failed = b == 0 || (b == -1 && a == INT64_MIN);
+        if (!failed)
+            result = op == '/' ? a / b : a % b;
     }
+    if (failed)
+        fx_lower_raise(r->lower, "integer out of range, or division by zero");
+    return fx_val_int(result);
 }
 
 static double float_result(char op, double a, double b) {
@@ -350,15 +367,18 @@ static fx_val list_arithmetic(fx_reader *r, char op, const fx_val *a, const fx_v
     return list;
 }
 
+static bool is_number(const fx_val *value) {
+    return value->kind == FX_VAL_INT || value->kind == FX_VAL_FLOAT || value->kind == FX_VAL_BOOL;
+}
+
 static fx_val arithmetic(fx_reader *r, char op, const fx_val *a, const fx_val *b) {
     bool a_list = a->kind == FX_VAL_LIST || a->kind == FX_VAL_TUPLE;
     bool b_list = b->kind == FX_VAL_LIST || b->kind == FX_VAL_TUPLE;
     if (a_list && (b_list || (op == '*' && b->kind == FX_VAL_INT)))
         return list_arithmetic(r, op, a, b);
     if (a->kind == FX_VAL_INT && b->kind == FX_VAL_INT)
-        return fx_val_int(integer_result(op, a->u.i, b->u.i));
-    if (a->kind == FX_VAL_REF || b->kind == FX_VAL_REF || a_list || b_list || a->kind == FX_VAL_NONE ||
-        b->kind == FX_VAL_NONE) {
+        return integer_result(r, op, a->u.i, b->u.i);
+    if (!is_number(a) || !is_number(b)) {
         fx_lower_raise(r->lower, "arithmetic on what is not a number");
         return NONE;
     }
