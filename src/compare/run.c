@@ -154,10 +154,9 @@ static bool watch(queue *q)
     return stopped;
 }
 
-static size_t start_workers(worker *workers, size_t n)
+static size_t start_workers(queue *q, worker *workers, size_t n)
 {
     size_t n_started = 0;
-    queue *q = workers[0].queue;
     while (n_started < n) {
         pthread_mutex_lock(&q->lock);
         q->n_running++;
@@ -180,7 +179,7 @@ static void run_workers(worker *workers, size_t n)
     const fxtap_compare_options *options = q->comparison->options;
     bool is_watched = options->progress != NULL;
     size_t first = is_watched ? 0 : 1;
-    size_t n_started = start_workers(workers + first, n - first);
+    size_t n_started = start_workers(q, workers + first, n - first);
     bool stopped = false;
     if (is_watched && n_started > 0) {
         stopped = watch(q);
