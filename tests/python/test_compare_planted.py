@@ -1,0 +1,240 @@
+"""The origin that a comparison names first is the operator that was made wrong; equal runs have none."""
+
+import random
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from planted import Fault, Place, Planted
+from torch import nn
+
+import fxtap
+from fxtap.testing import assert_dumps_close
+
+
+def gpt2() -> Planted:
+    transformers = pytest.importorskip("transformers")
+    config = transformers.GPT2Config(n_layer=2, n_embd=32, n_head=4, vocab_size=101, n_positions=32)
+    torch.manual_seed(1)
+    model = transformers.GPT2LMHeadModel(config).eval()
+    tokens = torch.randint(0, 101, (2, 12))
+    with torch.no_grad():
+        return Planted.of(lambda ids: model(input_ids=ids, use_cache=False).logits, tokens)
+
+
+def cnn() -> Planted:
+    torch.manual_seed(2)
+    model = nn.Sequential(
+        nn.Conv2d(3, 8, 3, padding=1), nn.BatchNorm2d(8), nn.ReLU(), nn.MaxPool2d(2),
+        nn.Conv2d(8, 12, 3), nn.BatchNorm2d(12), nn.SiLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(12, 5),
+        nn.LogSoftmax(-1),
+    ).eval()  # fmt: skip
+    with torch.no_grad():
+        return Planted.of(model, torch.randn(2, 3, 16, 16))
+
+
+def training_step() -> Planted:
+    torch.manual_seed(3)
+    model = nn.Sequential(
+        nn.Linear(12, 24), nn.LayerNorm(24), nn.GELU(), nn.Dropout(0.2), nn.Linear(24, 24), nn.Tanh(), nn.Linear(24, 4)
+    )
+
+    def step(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return nn.functional.cross_entropy(model(x), y)
+
+    return Planted.of(step, torch.randn(6, 12), torch.randint(0, 4, (6,)))
+
+
+MODELS = {"gpt2": gpt2, "cnn": cnn, "training_step": training_step}
+
+
+def one_element(rng: random.Random) -> Fault:
+    """One element is off by a tenth of the largest, or a hundredth, whichever is more."""
+    where = rng.random()
+
+    def fault(value: torch.Tensor) -> torch.Tensor:
+        wrong = value.clone()  # of the same strides
+        place = np.unravel_index(int(where * value.numel()), tuple(value.shape))
+        wrong[tuple(map(int, place))] += max(0.1 * float(value.abs().max()), 0.01)
+        return wrong
+
+    return fault
+
+
+def all_elements(rng: random.Random) -> Fault:
+    """Every element is off by one part in a hundred, and by a thousandth."""
+    return lambda value: value * 1.01 + 1e-3
+
+
+def not_a_number(rng: random.Random) -> Fault:
+    """The last element is NaN."""
+
+    def fault(value: torch.Tensor) -> torch.Tensor:
+        wrong = value.clone()
+        wrong[tuple(extent - 1 for extent in value.shape)] = float("nan")
+        return wrong
+
+    return fault
+
+
+FAULTS = (one_element, all_elements, not_a_number)
+
+
+def first_difference(planted: Planted, root: Path, place: Place, fault: Fault) -> fxtap.comparison.Report:
+    planted.run(root / "bad", place, fault)
+    return fxtap.compare(root / "good", root / "bad")
+
+
+def check_planted(planted: Planted, root: Path, place: Place, fault: Fault) -> None:
+    report = first_difference(planted, root, place, fault)
+    assert report.verdict == "different"
+    origin = report.origins[0]
+    assert (origin.pair.graph, origin.node) == (place.graph + 1, place.node)
+    assert origin.reason == ("random" if "random" in planted.flags(place) else "operator")
+    assert origin.pair.io != "INPUT" and origin.pair.verdict == "different"
+    others = [other for other in report.origins[1:] if other.pair.graph == place.graph + 1]
+    assert not others, "an error has one origin in its graph"
+    assert {other.reason for other in report.origins[1:]} <= {"graph input"}  # of the backward graph
+    assert report.counts["only in golden"] == report.counts["only in target"] == 0
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("count", [pytest.param(7, id="few"), pytest.param(67, id="many", marks=pytest.mark.long)])
+def test_planted_faults(model: str, count: int, tmp_path: Path) -> None:
+    planted = MODELS[model]()
+    planted.run(tmp_path / "good")
+    places = planted.places()
+    rng = random.Random(f"{model} {count}")
+    for i in range(count):
+        place = rng.choice(places)
+        fault = FAULTS[i % len(FAULTS)]
+        folder = tmp_path / str(i)
+        folder.mkdir()
+        (folder / "good").symlink_to(tmp_path / "good")
+        try:
+            check_planted(planted, folder, place, fault(rng))
+        except AssertionError as error:
+            error.add_note(f"{model}: {place}, {fault.__name__}")
+            raise
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_equal_runs_have_no_origin(model: str, tmp_path: Path) -> None:
+    planted = MODELS[model]()
+    planted.run(tmp_path / "a")
+    planted.run(tmp_path / "b")
+    report = assert_dumps_close(tmp_path / "a", tmp_path / "b", read_all=True)
+    assert report.verdict == "same" and not report.origins
+    assert report.counts["same"] + report.counts["skipped"] == len(report.pairs)
+
+
+def test_other_seeds(tmp_path: Path) -> None:
+    planted = training_step()
+    planted.run(tmp_path / "a")
+    planted.run(tmp_path / "b", seed=6)
+    origin = fxtap.compare(tmp_path / "a", tmp_path / "b").origins[0]
+    assert origin.reason == "random" and "dropout" in origin.target
+    assert "seeds differ" in fxtap.compare(tmp_path / "a", tmp_path / "b").to_text()
+
+
+def test_uninitialised_memory_is_never_judged(tmp_path: Path) -> None:
+    def function(x: torch.Tensor) -> torch.Tensor:
+        scratch = x.new_empty(x.shape)
+        return (torch.ops.aten.fill(scratch, 2.0) + x).relu()
+
+    planted = Planted.of(function, torch.randn(3, 4))
+    (record,) = planted.records
+    call = [flags for flags, op in zip(record.flags, record.ops, strict=True) if op == "call_function"]
+    number = next(i for i, flags in enumerate(call) if "undefined" in flags)
+    planted.run(tmp_path / "a")
+    planted.run(tmp_path / "b", Place(0, "", number), lambda value: torch.full_like(value, 7.25))
+    report = fxtap.compare(tmp_path / "a", tmp_path / "b")
+    assert report.verdict == "same" and not report.origins
+    assert report.counts["undefined"] == 2  # the output, and the input of what fills it
+
+
+class Perceptron(nn.Module):
+    def __init__(self, dtype: torch.dtype = torch.float32) -> None:
+        super().__init__()
+        torch.manual_seed(4)
+        self.first = nn.Linear(16, 32, dtype=dtype)
+        self.norm = nn.BatchNorm1d(32, dtype=dtype)
+        self.second = nn.Linear(32, 8, dtype=dtype)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        hidden = nn.functional.gelu(self.norm(self.first(x)))
+        return self.second(hidden).softmax(-1)
+
+
+@contextmanager
+def fresh() -> Iterator[None]:
+    torch._dynamo.reset()
+    with torch.no_grad():
+        yield
+
+
+def dump_model(root: Path, model: nn.Module, x: torch.Tensor, decompositions: Any = None) -> None:
+    config = fxtap.CompilerConfig()
+    config.debug.data_dump.type = "npy"
+    config.debug.data_dump.path = root
+    backend = fxtap.get_npu_backend(compiler_config=config, custom_decompositions=decompositions or {})
+    with fresh():
+        torch.compile(model.eval(), backend=backend)(x)
+
+
+@pytest.mark.parametrize("part", ["second.weight", "norm.running_mean"])
+def test_other_weights(part: str, tmp_path: Path) -> None:
+    model, x = Perceptron(), torch.randn(4, 16)
+    dump_model(tmp_path / "a", model, x)
+    with torch.no_grad():
+        model.state_dict()[part].view(-1)[3] += 0.5
+    dump_model(tmp_path / "b", model, x)
+    report = fxtap.compare(tmp_path / "a", tmp_path / "b")
+    assert [origin.reason for origin in report.origins] == ["weight"]
+    assert report.origins[0].pair.io == "INPUT"
+    assert "a weight differs already" in report.to_text()
+
+
+def test_other_inputs(tmp_path: Path) -> None:
+    model, x = Perceptron(), torch.randn(4, 16)
+    dump_model(tmp_path / "a", model, x)
+    dump_model(tmp_path / "b", model, x + 0.01)
+    report = fxtap.compare(tmp_path / "a", tmp_path / "b")
+    assert [origin.reason for origin in report.origins] == ["graph input"]
+    assert report.origins[0].pair.order == min(pair.order for pair in report.differing)
+
+
+def test_bfloat16_pairs_with_float32(tmp_path: Path) -> None:
+    x = torch.randn(4, 16)
+    dump_model(tmp_path / "a", Perceptron(), x)
+    dump_model(tmp_path / "b", Perceptron().to(torch.bfloat16), x.bfloat16())
+    report = fxtap.compare(tmp_path / "a", tmp_path / "b")
+    assert report.counts["only in golden"] == report.counts["only in target"] == report.counts["dtype mismatch"] == 0
+    assert report.pairings["exact"] == len(report.pairs)
+    assert {(pair.golden_dtype, pair.target_dtype) for pair in report.pairs if pair.golden_dtype == "float32"} == {
+        ("float32", "bfloat16")
+    }
+    tolerances = {(pair.rtol, pair.atol) for pair in report.pairs if pair.verdict == "close"}
+    assert tolerances == {(1.6e-2, 1e-5)}
+    assert_dumps_close(tmp_path / "a", tmp_path / "b", cosine=0.99)
+
+
+def test_other_decomposition_pairs_by_source(tmp_path: Path) -> None:
+    from torch._decomp import get_decompositions
+
+    x = torch.randn(4, 16)
+    table = get_decompositions([torch.ops.aten.gelu])
+    dump_model(tmp_path / "a", Perceptron(), x)
+    dump_model(tmp_path / "b", Perceptron(), x, table)
+    report = fxtap.compare(tmp_path / "a", tmp_path / "b", rtol=1e-5, atol=1e-5)
+    assert report.verdict == "different", "operators of one side alone are told"
+    assert not report.origins, "no value differs"
+    (gelu,) = [pair for pair in report.pairs if pair.target == "aten.gelu.default" and pair.io == "OUTPUT"]
+    assert gelu.pairing == "by source" and gelu.verdict in ("same", "close")
+    assert {pair.verdict for pair in report.differing} <= {"only in golden", "only in target"}
+    after = [pair for pair in report.pairs if pair.order > gelu.order and pair.verdict in ("same", "close")]
+    assert {pair.pairing for pair in after} == {"exact"} and len(after) > 6
