@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from captured import Captured, catch
 from torch.fx import Node
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from captured import Captured, catch
 from fxtap import _core
 from fxtap.selection import skip_reasons
 
@@ -64,9 +64,7 @@ class Planted:
 
     def __post_init__(self) -> None:
         self.records = [_core.record(entry.gm, entry.kind) for entry in self.graphs]
-        self.skips = [
-            skip_reasons(entry.gm, record) for entry, record in zip(self.graphs, self.records, strict=True)
-        ]
+        self.skips = [skip_reasons(entry.gm, record) for entry, record in zip(self.graphs, self.records, strict=True)]
 
     @classmethod
     def of(cls, function: Callable[..., Any], *arguments: Any) -> Planted:

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from planted import Fault, Place, Planted
 from torch import nn
 
 import fxtap
 from fxtap.testing import assert_dumps_close
+from planted import Fault, Place, Planted
 
 
 def gpt2() -> Planted:
