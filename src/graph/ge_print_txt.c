@@ -5,7 +5,8 @@
 #include "graph/ge.h"
 #include "util/number.h"
 
-static void indent_by(fxtap_buffer *out, int n) {
+static void indent_by(fxtap_buffer *out, int n)
+{
     static const char BLANKS[] = "                                ";
     while (n > 0) {
         int part = n > 32 ? 32 : n;
@@ -14,40 +15,39 @@ static void indent_by(fxtap_buffer *out, int n) {
     }
 }
 
-static void line(fxtap_buffer *out, int indent, const char *text) {
+static void line(fxtap_buffer *out, int indent, const char *text)
+{
     indent_by(out, indent);
     fxtap_buffer_text(out, text);
     fxtap_buffer_append(out, "\n", 1);
 }
 
 /* The letter behind the backslash of a character that has a short escape; 0 where it has none. */
-static char short_escape(unsigned char c) {
+static char short_escape(unsigned char c)
+{
     switch (c) {
-    case '\n':
-        return 'n';
-    case '\r':
-        return 'r';
-    case '\t':
-        return 't';
+    case '\n': return 'n';
+    case '\r': return 'r';
+    case '\t': return 't';
     case '"':
     case '\'':
-    case '\\':
-        return (char)c;
-    default:
-        return 0;
+    case '\\': return (char)c;
+    default: return 0;
     }
 }
 
 /* A string or bytes field: quoted, everything that is not printable ASCII in octal. */
-static void text_field(fxtap_buffer *out, int indent, const char *key, const char *bytes, size_t length) {
+static void text_field(fxtap_buffer *out, int indent, const char *key, const char *bytes, size_t length)
+{
     size_t plain = 0;
     indent_by(out, indent);
     fxtap_buffer_text(out, key);
     fxtap_buffer_append(out, ": \"", 3);
     for (size_t i = 0; i < length; i++) {
         unsigned char c = (unsigned char)bytes[i];
-        if (c >= 0x20 && c < 0x7f && c != '"' && c != '\'' && c != '\\')
+        if (c >= 0x20 && c < 0x7f && c != '"' && c != '\'' && c != '\\') {
             continue;
+        }
         fxtap_buffer_append(out, bytes + plain, i - plain);
         plain = i + 1;
         char pair[2] = {'\\', short_escape(c)};
@@ -62,83 +62,94 @@ static void text_field(fxtap_buffer *out, int indent, const char *key, const cha
     fxtap_buffer_append(out, "\"\n", 2);
 }
 
-static void int_field(fxtap_buffer *out, int indent, const char *key, int64_t value) {
+static void int_field(fxtap_buffer *out, int indent, const char *key, int64_t value)
+{
     indent_by(out, indent);
     fxtap_buffer_printf(out, "%s: %lld\n", key, (long long)value);
 }
 
-static void float_field(fxtap_buffer *out, int indent, double value) {
+static void float_field(fxtap_buffer *out, int indent, double value)
+{
     char text[FX_NUMBER_BYTES];
     size_t length = fx_float_text((float)value, text);
-    if (length > 2 && memcmp(text + length - 2, ".0", 2) == 0)
+    if (length > 2 && memcmp(text + length - 2, ".0", 2) == 0) {
         length -= 2;
+    }
     indent_by(out, indent);
     fxtap_buffer_printf(out, "f: %.*s\n", (int)length, text);
 }
 
 /* ---- values ---- */
 
-static double number_of(const fx_val *value) {
+static double number_of(const fx_val *value)
+{
     switch (value->kind) {
-    case FX_VAL_FLOAT:
-        return value->u.f;
-    case FX_VAL_BOOL:
-        return value->u.b;
+    case FX_VAL_FLOAT: return value->u.f;
+    case FX_VAL_BOOL: return value->u.b;
     case FX_VAL_INT:
-    case FX_VAL_DTYPE:
-        return (double)value->u.i;
-    default:
-        return 0;
+    case FX_VAL_DTYPE: return (double)value->u.i;
+    default: return 0;
     }
 }
 
-static int64_t integer_of(const fx_val *value) {
+static int64_t integer_of(const fx_val *value)
+{
     double number = number_of(value);
-    if (value->kind == FX_VAL_INT || value->kind == FX_VAL_DTYPE)
+    if (value->kind == FX_VAL_INT || value->kind == FX_VAL_DTYPE) {
         return value->u.i;
+    }
     return number >= -9.2e18 && number <= 9.2e18 ? (int64_t)number : 0;
 }
 
-static void single_value(fxtap_buffer *out, int indent, const fx_val *value, char kind) {
-    if (kind == 's')
+static void single_value(fxtap_buffer *out, int indent, const fx_val *value, char kind)
+{
+    if (kind == 's') {
         text_field(out, indent, "s", value->kind == FX_VAL_TEXT ? value->u.text.bytes : "",
                    value->kind == FX_VAL_TEXT ? value->u.text.length : 0);
-    else if (kind == 'f')
+    } else if (kind == 'f') {
         float_field(out, indent, number_of(value));
-    else if (kind == 'b')
+    } else if (kind == 'b') {
         line(out, indent, number_of(value) != 0 ? "b: true" : "b: false");
-    else
+    } else {
         int_field(out, indent, kind == 'd' ? "dt" : "i", integer_of(value));
+    }
 }
 
-static void list_value(fxtap_buffer *out, int indent, const fx_val *value, char kind, const char *val_type) {
+static void list_value(fxtap_buffer *out, int indent, const fx_val *value, char kind, const char *val_type)
+{
     bool is_list = value->kind == FX_VAL_LIST || value->kind == FX_VAL_TUPLE;
     line(out, indent, "list {");
     for (size_t i = 0; is_list && i < value->u.list.n; i++) {
         const fx_val *item = &value->u.list.items[i];
         single_value(out, indent + 2, item, kind != 0 ? kind : item->kind == FX_VAL_TEXT ? 's' : 'i');
     }
-    if (val_type != NULL)
+    if (val_type != NULL) {
         line(out, indent + 2, val_type);
+    }
     line(out, indent, "}");
 }
 
-static void shape_field(fxtap_buffer *out, int indent, const fx_ge_desc *desc) {
+static void shape_field(fxtap_buffer *out, int indent, const fx_ge_desc *desc)
+{
     line(out, indent, "shape {");
-    for (size_t i = 0; i < desc->n_dims; i++)
+    for (size_t i = 0; i < desc->n_dims; i++) {
         int_field(out, indent + 2, "dim", desc->dims == NULL ? -1 : desc->dims[i]);
+    }
     line(out, indent, "}");
 }
 
-static void dtype_field(fxtap_buffer *out, int indent, int dtype) {
+static void dtype_field(fxtap_buffer *out, int indent, int dtype)
+{
     const char *text = dtype == FX_GE_UNDEFINED ? NULL : fx_ge_dtype_text(dtype);
-    if (text == NULL)
+    if (text == NULL) {
         return;
+    }
     indent_by(out, indent);
     fxtap_buffer_printf(out, "dtype: %s\n", text);
 }
 
-static void const_value(fxtap_buffer *out, int indent, const fx_ge_op *op) {
+static void const_value(fxtap_buffer *out, int indent, const fx_ge_op *op)
+{
     const fx_ge_desc *desc = &op->outputs[0];
     line(out, indent, "t {");
     line(out, indent + 2, "desc {");
@@ -146,54 +157,37 @@ static void const_value(fxtap_buffer *out, int indent, const fx_ge_op *op) {
     shape_field(out, indent + 4, desc);
     line(out, indent + 4, "layout: \"ND\"");
     line(out, indent + 2, "}");
-    if (op->n_bytes > 0)
+    if (op->n_bytes > 0) {
         text_field(out, indent + 2, "data", op->bytes, op->n_bytes);
+    }
     line(out, indent, "}");
 }
 
-void fx_txt_attr_value(fxtap_buffer *out, int indent, const fx_ge_op *op, const fx_ge_attr *attr) {
+void fx_txt_attr_value(fxtap_buffer *out, int indent, const fx_ge_op *op, const fx_ge_attr *attr)
+{
     switch (attr->kind) {
-    case FX_ATTR_INT:
-        single_value(out, indent, &attr->value, 'i');
-        break;
-    case FX_ATTR_FLOAT:
-        single_value(out, indent, &attr->value, 'f');
-        break;
-    case FX_ATTR_BOOL:
-        single_value(out, indent, &attr->value, 'b');
-        break;
-    case FX_ATTR_TEXT:
-        single_value(out, indent, &attr->value, 's');
-        break;
-    case FX_ATTR_DTYPE:
-        single_value(out, indent, &attr->value, 'd');
-        break;
-    case FX_ATTR_INTS:
-        list_value(out, indent, &attr->value, 'i', "val_type: VT_LIST_INT");
-        break;
-    case FX_ATTR_FLOATS:
-        list_value(out, indent, &attr->value, 'f', "val_type: VT_LIST_FLOAT");
-        break;
-    case FX_ATTR_TEXTS:
-        list_value(out, indent, &attr->value, 's', "val_type: VT_LIST_STRING");
-        break;
-    case FX_ATTR_PLAIN_LIST:
-        list_value(out, indent, &attr->value, 0, NULL);
-        break;
-    case FX_ATTR_CONST:
-        const_value(out, indent, op);
-        break;
-    case FX_ATTR_EMPTY:
-        break;
+    case FX_ATTR_INT: single_value(out, indent, &attr->value, 'i'); break;
+    case FX_ATTR_FLOAT: single_value(out, indent, &attr->value, 'f'); break;
+    case FX_ATTR_BOOL: single_value(out, indent, &attr->value, 'b'); break;
+    case FX_ATTR_TEXT: single_value(out, indent, &attr->value, 's'); break;
+    case FX_ATTR_DTYPE: single_value(out, indent, &attr->value, 'd'); break;
+    case FX_ATTR_INTS: list_value(out, indent, &attr->value, 'i', "val_type: VT_LIST_INT"); break;
+    case FX_ATTR_FLOATS: list_value(out, indent, &attr->value, 'f', "val_type: VT_LIST_FLOAT"); break;
+    case FX_ATTR_TEXTS: list_value(out, indent, &attr->value, 's', "val_type: VT_LIST_STRING"); break;
+    case FX_ATTR_PLAIN_LIST: list_value(out, indent, &attr->value, 0, NULL); break;
+    case FX_ATTR_CONST: const_value(out, indent, op); break;
+    case FX_ATTR_EMPTY: break;
     }
 }
 
-static int descending(const void *a, const void *b) {
+static int descending(const void *a, const void *b)
+{
     const fx_ge_attr *const *x = a, *const *y = b;
     return -strcmp((*x)->name, (*y)->name);
 }
 
-static void print_attr(fxtap_buffer *out, int indent, const fx_ge_op *op, const fx_ge_attr *attr) {
+static void print_attr(fxtap_buffer *out, int indent, const fx_ge_op *op, const fx_ge_attr *attr)
+{
     line(out, indent, "attr {");
     text_field(out, indent + 2, "key", attr->name, strlen(attr->name));
     line(out, indent + 2, "value {");
@@ -204,19 +198,23 @@ static void print_attr(fxtap_buffer *out, int indent, const fx_ge_op *op, const 
 
 enum { MAX_ATTRS = 64 };
 
-static void print_attrs(fxtap_buffer *out, int indent, const fx_ge_op *op, const fx_ge_attr *attrs, size_t n) {
+static void print_attrs(fxtap_buffer *out, int indent, const fx_ge_op *op, const fx_ge_attr *attrs, size_t n)
+{
     const fx_ge_attr *sorted[MAX_ATTRS];
     n = n > MAX_ATTRS ? MAX_ATTRS : n;
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
         sorted[i] = &attrs[i];
+    }
     qsort(sorted, n, sizeof *sorted, descending);
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
         print_attr(out, indent, op, sorted[i]);
+    }
 }
 
 /* ---- descriptions ---- */
 
-static void text_attr(fxtap_buffer *out, int indent, const char *key, const char *text, size_t length) {
+static void text_attr(fxtap_buffer *out, int indent, const char *key, const char *text, size_t length)
+{
     line(out, indent, "attr {");
     text_field(out, indent + 2, "key", key, strlen(key));
     line(out, indent + 2, "value {");
@@ -225,16 +223,21 @@ static void text_attr(fxtap_buffer *out, int indent, const char *key, const char
     line(out, indent, "}");
 }
 
-void fx_txt_desc(fxtap_buffer *out, int indent, const fx_ge_desc *desc) {
-    if (desc->name[0] != 0)
+void fx_txt_desc(fxtap_buffer *out, int indent, const fx_ge_desc *desc)
+{
+    if (desc->name[0] != 0) {
         text_field(out, indent, "name", desc->name, strlen(desc->name));
+    }
     dtype_field(out, indent, desc->dtype);
-    if (desc->has_shape)
+    if (desc->has_shape) {
         shape_field(out, indent, desc);
-    if (desc->layout[0] != 0)
+    }
+    if (desc->layout[0] != 0) {
         text_field(out, indent, "layout", desc->layout, strlen(desc->layout));
-    if (desc->meta != NULL)
+    }
+    if (desc->meta != NULL) {
         text_attr(out, indent, "_meta", desc->meta, desc->meta_length);
+    }
     if (desc->is_unfed) {
         line(out, indent, "attr {");
         line(out, indent + 2, "key: \"_is_unfed_optional\"");
@@ -243,23 +246,27 @@ void fx_txt_desc(fxtap_buffer *out, int indent, const fx_ge_desc *desc) {
         line(out, indent + 2, "}");
         line(out, indent, "}");
     }
-    if (desc->fx_name != NULL)
+    if (desc->fx_name != NULL) {
         text_attr(out, indent, "_fx_tensor_name", desc->fx_name, strlen(desc->fx_name));
-    if (desc->place != NULL)
+    }
+    if (desc->place != NULL) {
         line(out, indent, strcmp(desc->place, "NPU") == 0 ? "device_type: \"NPU\"" : "device_type: \"CPU\"");
+    }
 }
 
 /* ---- operators ---- */
 
-static void print_op(fxtap_buffer *out, const fx_ge_op *op) {
+static void print_op(fxtap_buffer *out, const fx_ge_op *op)
+{
     fxtap_buffer input;
     line(out, 0, "op {");
     text_field(out, 2, "name", op->name, strlen(op->name));
     text_field(out, 2, "type", op->type, strlen(op->type));
     for (size_t i = 0; i < op->n_inputs; i++) {
         fxtap_buffer_init(&input);
-        if (op->inputs[i].op != NULL)
+        if (op->inputs[i].op != NULL) {
             fxtap_buffer_printf(&input, "%s:%d", op->inputs[i].op->name, op->inputs[i].output);
+        }
         text_field(out, 2, "input", input.bytes == NULL ? "" : input.bytes, input.length);
         fxtap_buffer_clear(&input);
     }
@@ -278,9 +285,11 @@ static void print_op(fxtap_buffer *out, const fx_ge_op *op) {
     line(out, 0, "}");
 }
 
-void fx_ge_print_txt(const fx_ge_graph *graph, const char *name, fxtap_buffer *out) {
+void fx_ge_print_txt(const fx_ge_graph *graph, const char *name, fxtap_buffer *out)
+{
     text_field(out, 0, "name", name, strlen(name));
-    for (size_t i = 0; i < graph->n_ops; i++)
+    for (size_t i = 0; i < graph->n_ops; i++) {
         print_op(out, graph->ops[i]);
+    }
     print_attrs(out, 0, NULL, graph->attrs, graph->n_attrs);
 }

@@ -1,121 +1,61 @@
 /* The walk over the lowered record: inputs, operators, outputs. */
-#include "graph/lower.h"
-#include "graph/python.h"
-
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "graph/recipe.h"
-#include "util/error.h"
-#include "util/memory.h"
 
-static const fx_recipe_table *const TABLES[] = {
-    &fx_recipes_elementwise, &fx_recipes_compare, &fx_recipes_reduce,      &fx_recipes_views,   &fx_recipes_matmul,
-    &fx_recipes_convolution, &fx_recipes_norm,    &fx_recipes_index,       &fx_recipes_pooling, &fx_recipes_creation,
-    &fx_recipes_random,      &fx_recipes_symbol,  &fx_recipes_foreach,     &fx_recipes_loss,    &fx_recipes_misc,
-};
-
-#define N_TABLES (sizeof TABLES / sizeof TABLES[0])
-
-void fx_lower_raise(fx_lower *lower, const char *format, ...) {
+void fx_lower_raise(fx_lower *lower, const char *format, ...)
+{
     char text[512];
     va_list arguments;
-    if (lower->raised != NULL)
+    if (lower->raised != NULL) {
         return;
+    }
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
     lower->raised = fx_slab_text(&lower->ge->slab, text, strlen(text));
-    if (lower->raised == NULL)
+    if (lower->raised == NULL) {
         lower->raised = "out of memory";
-}
-
-/* ---- recipes ---- */
-
-static int by_target(const void *a, const void *b) {
-    const fx_recipe *const *x = a, *const *y = b;
-    return strcmp((*x)->target, (*y)->target);
-}
-
-static bool collect_recipes(fx_lower *lower) {
-    size_t n = 0;
-    for (size_t i = 0; i < N_TABLES; i++)
-        n += TABLES[i]->n;
-    lower->recipes = fx_slab_alloc(&lower->ge->slab, n + 1, sizeof *lower->recipes);
-    if (lower->recipes == NULL)
-        return false;
-    for (size_t i = 0; i < N_TABLES; i++)
-        for (size_t j = 0; j < TABLES[i]->n; j++)
-            lower->recipes[lower->n_recipes++] = &TABLES[i]->recipes[j];
-    qsort(lower->recipes, n, sizeof *lower->recipes, by_target);
-    return true;
-}
-
-const fx_recipe *fx_find_recipe(const fx_lower *lower, const char *target) {
-    size_t low = 0, high = lower->n_recipes;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        int order = strcmp(lower->recipes[middle]->target, target);
-        if (order == 0)
-            return lower->recipes[middle];
-        if (order < 0)
-            low = middle + 1;
-        else
-            high = middle;
     }
-    return NULL;
-}
-
-static const fx_recipe *recipe_anywhere(const char *target) {
-    for (size_t i = 0; i < N_TABLES; i++)
-        for (size_t j = 0; j < TABLES[i]->n; j++)
-            if (strcmp(TABLES[i]->recipes[j].target, target) == 0)
-                return &TABLES[i]->recipes[j];
-    return NULL;
-}
-
-bool fx_lower_supports(const char *target) {
-    const fx_recipe *recipe = recipe_anywhere(strcmp(target, "aten.view.default") == 0 ? "aten.reshape.default" : target);
-    return recipe != NULL && recipe->body != NULL;
-}
-
-bool fx_lower_is_view(const char *target) {
-    const fx_recipe *recipe = recipe_anywhere(target);
-    return strcmp(target, "aten.view.default") == 0 || strcmp(target, "aten.alias.default") == 0 ||
-           (recipe != NULL && recipe->is_view);
 }
 
 /* ---- results ---- */
 
 /* str() of the target: Python's own functions by their repr, as TorchAir names their outputs. */
-static const char *output_name(fx_lower *lower, size_t index) {
+static const char *output_name(fx_lower *lower, size_t index)
+{
     const char *target = lower->desc.target;
     const char *dot = strchr(target, '.');
-    if (strncmp(target, "operator.", 9) == 0 || strncmp(target, "math.", 5) == 0)
+    if (strncmp(target, "operator.", 9) == 0 || strncmp(target, "math.", 5) == 0) {
         return fx_slab_printf(&lower->ge->slab, "%s-<built-in function %s>.OUTPUT.%zu", lower->desc.name, dot + 1,
                               index);
+    }
     return fx_slab_printf(&lower->ge->slab, "%s-%s.OUTPUT.%zu", lower->desc.name, target, index);
 }
 
-static void describe(fx_lower *lower, fx_ref ref, fxtap_value meta, const char *fx_name) {
+void fx_describe(fx_lower *lower, fx_ref ref, fxtap_value meta, const char *fx_name)
+{
     fx_ge_desc *desc = &ref.op->outputs[ref.output];
     size_t length;
     const char *text = fx_meta_text(lower, meta, &length);
     int dtype = fx_meta_dtype(lower, meta);
-    if (dtype != FX_GE_UNDEFINED)
+    if (dtype != FX_GE_UNDEFINED) {
         desc->dtype = dtype;
+    }
     if (text != NULL) {
         desc->meta = text;
         desc->meta_length = length;
     }
-    if (fx_name != NULL)
+    if (fx_name != NULL) {
         desc->fx_name = fx_name;
+    }
 }
 
 /* Gives the results what the record knows of them. */
-static void describe_result(fx_lower *lower, fx_val *result) {
+static void describe_result(fx_lower *lower, fx_val *result)
+{
     size_t n = 0;
     const fxtap_value *metas = NULL;
     fxtap_value meta = lower->desc.meta;
@@ -123,45 +63,53 @@ static void describe_result(fx_lower *lower, fx_val *result) {
     if (result->kind == FX_VAL_REF) {
         fxtap_value_kind kind = meta == 0 ? FXTAP_V_NONE : fxtap_value_kind_of(lower->graph, meta);
         result->is_symbol = kind == FXTAP_V_SYMINT || kind == FXTAP_V_SYMFLOAT || kind == FXTAP_V_SYMBOOL;
-        describe(lower, result->u.ref, meta, output_name(lower, 0));
-        if (result->is_symbol)
+        fx_describe(lower, result->u.ref, meta, output_name(lower, 0));
+        if (result->is_symbol) {
             fx_add_symbol(lower, fxtap_value_text(lower->graph, meta, NULL), result->u.ref);
+        }
     }
-    if (result->kind != FX_VAL_LIST || meta == 0)
+    if (result->kind != FX_VAL_LIST || meta == 0) {
         return;
+    }
     metas = fxtap_value_items(lower->graph, meta, &n);
     bool is_whole = true;
-    for (size_t i = 0; i < result->u.list.n; i++)
+    for (size_t i = 0; i < result->u.list.n; i++) {
         is_whole &= result->u.list.items[i].kind == FX_VAL_REF;
+    }
     for (size_t i = 0; i < result->u.list.n; i++) {
         fx_val *item = &result->u.list.items[i];
         item->meta = i < n ? metas[i] : 0;
-        if (item->kind == FX_VAL_REF)
-            describe(lower, item->u.ref, item->meta, is_whole ? output_name(lower, i) : NULL);
+        if (item->kind == FX_VAL_REF) {
+            fx_describe(lower, item->u.ref, item->meta, is_whole ? output_name(lower, i) : NULL);
+        }
     }
 }
 
 /* ---- inputs ---- */
 
-static void data_line(fx_lower *lower, const fx_ge_op *op) {
+static void data_line(fx_lower *lower, const fx_ge_op *op)
+{
     fxtap_buffer *py = &lower->ge->py;
     const fx_ge_desc *desc = &op->outputs[0];
     fx_ref ref = {(fx_ge_op *)(uintptr_t)op, 0};
     fx_val name = fx_val_text(op->name);
     fx_ge_ref_text(py, ref);
     fxtap_buffer_printf(py, " = ge.Data(index=%lld, dtype=%d, shape=[", (long long)op->attrs[0].value.u.i, desc->dtype);
-    for (size_t i = 0; i < desc->n_dims; i++)
+    for (size_t i = 0; i < desc->n_dims; i++) {
         fxtap_buffer_printf(py, "%s%lld", i > 0 ? ", " : "", (long long)desc->dims[i]);
+    }
     fxtap_buffer_printf(py, "], placement=\"%s\", node_name=", desc->place);
     fx_val_repr(py, &name);
     fxtap_buffer_text(py, ")\n");
 }
 
 fx_ge_op *fx_lower_add_data(fx_lower *lower, const char *name, int dtype, const int64_t *dims, size_t n_dims,
-                            const char *place) {
+                            const char *place)
+{
     fx_ge_op *op = fx_ge_add_op(lower->ge, "Data", name, 1, 1);
-    if (op == NULL || !fx_ge_add_attr(lower->ge, op, "index", FX_ATTR_INT, fx_val_int((int64_t)lower->n_data)))
+    if (op == NULL || !fx_ge_add_attr(lower->ge, op, "index", FX_ATTR_INT, fx_val_int((int64_t)lower->n_data))) {
         return NULL;
+    }
     lower->n_data++;
     fx_ge_desc *desc = &op->outputs[0];
     desc->dtype = dtype;
@@ -178,193 +126,73 @@ fx_ge_op *fx_lower_add_data(fx_lower *lower, const char *name, int dtype, const 
     return op;
 }
 
-static bool is_on_npu(const fx_lower *lower, fxtap_value meta) {
+static bool is_on_npu(const fx_lower *lower, fxtap_value meta)
+{
     fxtap_tensor_meta tensor = {.struct_size = sizeof tensor};
     return meta != 0 && fxtap_value_kind_of(lower->graph, meta) == FXTAP_V_TENSOR &&
            fxtap_value_tensor(lower->graph, meta, &tensor) == FXTAP_OK && tensor.device != NULL &&
            strncmp(tensor.device, "npu", 3) == 0;
 }
 
-static fx_val lower_placeholder(fx_lower *lower) {
+static fx_val lower_placeholder(fx_lower *lower)
+{
     fxtap_value meta = lower->desc.meta;
     fx_val none = {.kind = FX_VAL_NONE};
     const int64_t *dims = NULL;
     size_t n_dims = 0, meta_length;
     fxtap_value_kind kind = meta == 0 ? FXTAP_V_NONE : fxtap_value_kind_of(lower->graph, meta);
-    if (kind == FXTAP_V_TENSOR)
+    if (kind == FXTAP_V_TENSOR) {
         fx_meta_dims(lower, meta, &dims, &n_dims);
+    }
     const char *text = fx_meta_text(lower, meta, &meta_length);
-    if (text == NULL && meta != 0)
+    if (text == NULL && meta != 0) {
         return fx_lower_value(lower, meta);
+    }
     fx_ge_op *op = fx_lower_add_data(lower, lower->desc.name, fx_meta_dtype(lower, meta), dims, n_dims,
                                      is_on_npu(lower, meta) ? "NPU" : "CPU");
-    if (op == NULL)
+    if (op == NULL) {
         return none;
+    }
     op->outputs[0].meta = text;
     op->outputs[0].meta_length = meta_length;
     fx_ref ref = {op, 0};
     fx_val value = fx_val_ref(ref);
     value.meta = meta;
     value.is_symbol = text != NULL && kind != FXTAP_V_TENSOR;
-    if (value.is_symbol)
+    if (value.is_symbol) {
         fx_add_symbol(lower, fxtap_value_text(lower->graph, meta, NULL), ref);
+    }
     return value;
-}
-
-/* ---- operators without a lowering ---- */
-
-/* Collects the tensors anywhere in a value. */
-static void collect_refs(const fx_val *value, fx_ref *refs, size_t capacity, size_t *n) {
-    if (value->kind == FX_VAL_REF && *n < capacity)
-        refs[(*n)++] = value->u.ref;
-    for (size_t i = 0; (value->kind == FX_VAL_LIST || value->kind == FX_VAL_TUPLE) && i < value->u.list.n; i++)
-        collect_refs(&value->u.list.items[i], refs, capacity, n);
-}
-
-/* The call in full, as an attribute and as a comment, and why it is no operator of GE's. */
-static void describe_opaque(fx_lower *lower, fx_ge_op *op, const char *why) {
-    fxtap_buffer code;
-    fx_val text = {.kind = FX_VAL_TEXT};
-    fxtap_buffer_init(&code);
-    fx_lower_code(lower, &code, true);
-    text.u.text.bytes = fx_slab_text(&lower->ge->slab, code.bytes == NULL ? "" : code.bytes, code.length);
-    text.u.text.length = code.length;
-    if (fxtap_buffer_status(&code) != FXTAP_OK)
-        lower->status = FXTAP_E_NOMEM;
-    fxtap_buffer_clear(&code);
-    fx_ge_add_attr(lower->ge, op, "_fx_code", FX_ATTR_TEXT, text);
-    fx_ge_add_attr(lower->ge, op, "_no_lowering", FX_ATTR_TEXT, fx_val_text(why));
-    if (!fx_lower_has_trace(lower))
-        fx_lower_code_line(lower);
-    fxtap_buffer_text(&lower->ge->py, "# no lowering: ");
-    fx_plain_text(&lower->ge->py, why, SIZE_MAX);
-    fxtap_buffer_text(&lower->ge->py, "\n");
-}
-
-/*
- * What TorchAir has no lowering for stays in the graph under its own target: its tensors in order, its call as the
- * attribute `_fx_code`, the reason as `_no_lowering`, and a comment in py.
- */
-static fx_val lower_opaque(fx_lower *lower, const char *why) {
-    enum { MAX_REFS = 256 };
-    fx_ref refs[MAX_REFS];
-    size_t n_refs = 0, n_outputs = 1;
-    fx_val none = {.kind = FX_VAL_NONE};
-    const fxtap_node_desc *desc = &lower->desc;
-    for (size_t i = 0; i < desc->n_args + desc->n_kwargs; i++) {
-        fx_val value = fx_lower_value(lower, i < desc->n_args ? desc->args[i] : desc->kwarg_values[i - desc->n_args]);
-        collect_refs(&value, refs, MAX_REFS, &n_refs);
-    }
-    fxtap_value_kind kind = desc->meta == 0 ? FXTAP_V_NONE : fxtap_value_kind_of(lower->graph, desc->meta);
-    if (kind == FXTAP_V_LIST || kind == FXTAP_V_TUPLE)
-        fxtap_value_items(lower->graph, desc->meta, &n_outputs);
-    const char *type = fx_slab_text(&lower->ge->slab, desc->target, strlen(desc->target));
-    fx_ge_op *op = type == NULL ? NULL : fx_ge_add_op(lower->ge, type, desc->name, n_refs, n_outputs);
-    if (op == NULL)
-        return none;
-    for (size_t i = 0; i < n_refs; i++)
-        fx_ge_set_input(op, i, fx_slab_printf(&lower->ge->slab, "x%zu", i), refs[i]);
-    fx_val items = fx_val_list(lower, NULL, 0);
-    fx_val *values = fx_slab_alloc(&lower->ge->slab, n_outputs + 1, sizeof *values);
-    if (values == NULL)
-        return none;
-    for (size_t i = 0; i < n_outputs; i++) {
-        fx_ref ref = {op, (int32_t)i};
-        values[i] = fx_val_ref(ref);
-        op->outputs[i].name = fx_slab_printf(&lower->ge->slab, "y%zu", i);
-    }
-    describe_opaque(lower, op, why);
-    items.u.list.items = values;
-    items.u.list.n = n_outputs;
-    return kind == FXTAP_V_LIST || kind == FXTAP_V_TUPLE ? items : values[0];
-}
-
-/* ---- results without elements ---- */
-
-static bool is_empty_tensor(fx_lower *lower, fxtap_value meta) {
-    const int64_t *dims;
-    size_t n;
-    bool has_zero = false;
-    if (!fx_meta_dims(lower, meta, &dims, &n))
-        return false;
-    for (size_t i = 0; i < n; i++) {
-        if (dims[i] < 0)
-            return false;
-        has_zero |= dims[i] == 0;
-    }
-    return has_zero;
-}
-
-/* The arguments' pending views are made even where the operator is not lowered. */
-static void make_arguments(fx_lower *lower) {
-    fx_val *positional = fx_slab_alloc(&lower->ge->slab, lower->desc.n_args + 1, sizeof *positional);
-    fx_val *named = fx_slab_alloc(&lower->ge->slab, lower->desc.n_kwargs + 1, sizeof *named);
-    if (positional != NULL && named != NULL)
-        fx_lower_arguments(lower, positional, named);
-}
-
-static fx_val empty_const(fx_lower *lower, fxtap_value meta) {
-    fx_val value = fx_lower_value(lower, meta);
-    if (value.kind != FX_VAL_TENSOR)
-        return value;
-    fx_val out = fx_val_ref(fx_ge_const(lower->ge, &value, fx_meta_dtype(lower, meta)));
-    if (out.kind == FX_VAL_REF)
-        describe(lower, out.u.ref, meta, NULL);
-    out.meta = meta;
-    return out;
-}
-
-/* Where every result has no element, constants stand for them and the operator is not lowered. */
-static bool lower_empty(fx_lower *lower, fx_val *out) {
-    fxtap_value meta = lower->desc.meta;
-    fxtap_value_kind kind = meta == 0 ? FXTAP_V_NONE : fxtap_value_kind_of(lower->graph, meta);
-    size_t n;
-    if (kind == FXTAP_V_TENSOR) {
-        if (!is_empty_tensor(lower, meta))
-            return false;
-        make_arguments(lower);
-        *out = empty_const(lower, meta);
-        return true;
-    }
-    if (kind != FXTAP_V_LIST && kind != FXTAP_V_TUPLE)
-        return false;
-    const fxtap_value *items = fxtap_value_items(lower->graph, meta, &n);
-    for (size_t i = 0; i < n; i++)
-        if (!is_empty_tensor(lower, items[i]))
-            return false;
-    fx_val *values = fx_slab_alloc(&lower->ge->slab, n + 1, sizeof *values);
-    if (values == NULL || n == 0)
-        return false;
-    make_arguments(lower);
-    for (size_t i = 0; i < n; i++)
-        values[i] = empty_const(lower, items[i]);
-    *out = fx_val_list(lower, values, n);
-    return true;
 }
 
 /* ---- operators ---- */
 
-static bool is_mutation(const char *target) {
+static bool is_mutation(const char *target)
+{
     return strcmp(target, "aten.copy_.default") == 0;
 }
 
-static fx_val lower_getitem(fx_lower *lower) {
+static fx_val lower_getitem(fx_lower *lower)
+{
     fx_val none = {.kind = FX_VAL_NONE};
     const fxtap_node_desc *desc = &lower->desc;
     if (desc->n_args < 2 || fxtap_value_kind_of(lower->graph, desc->args[0]) != FXTAP_V_NODE ||
-        fxtap_value_kind_of(lower->graph, desc->args[1]) != FXTAP_V_INT)
+        fxtap_value_kind_of(lower->graph, desc->args[1]) != FXTAP_V_INT) {
         return none;
+    }
     fx_val list = fx_lower_value(lower, desc->args[0]);
     int64_t index = fxtap_value_int(lower->graph, desc->args[1]);
-    if (list.kind != FX_VAL_LIST || index < 0 || (size_t)index >= list.u.list.n)
+    if (list.kind != FX_VAL_LIST || index < 0 || (size_t)index >= list.u.list.n) {
         return none;
+    }
     fx_val item = list.u.list.items[index];
     item.meta = desc->meta;
     return item;
 }
 
 /* A result that is a plain number needs no operator. */
-static bool is_number(const fx_lower *lower, fxtap_value meta) {
+static bool is_number(const fx_lower *lower, fxtap_value meta)
+{
     fxtap_value_kind kind = meta == 0 ? FXTAP_V_NONE : fxtap_value_kind_of(lower->graph, meta);
     return kind == FXTAP_V_INT || kind == FXTAP_V_FLOAT || kind == FXTAP_V_BOOL;
 }
@@ -377,38 +205,47 @@ typedef struct fx_mark { /* how far the graph was before a node */
 } fx_mark;
 
 /* Undoes what a node that cannot be lowered did so far, the views made for it included. */
-static void take_back(fx_lower *lower, const fx_mark *mark) {
+static void take_back(fx_lower *lower, const fx_mark *mark)
+{
     fx_ge_truncate(lower->ge, mark->n_ops);
     lower->ge->py.length = mark->py_length;
     lower->seed = mark->seed;
     lower->offsets = mark->offsets;
     lower->n_random = mark->n_random;
     lower->n_data = mark->n_data;
-    while (lower->n_made > 0)
+    while (lower->n_made > 0) {
         lower->results[lower->made[--lower->n_made]].kind = FX_VAL_NONE;
+    }
 }
 
-static fx_val lower_call(fx_lower *lower) {
+static fx_val lower_call(fx_lower *lower)
+{
     fx_val result = {.kind = FX_VAL_NONE};
-    fx_mark before = {lower->ge->n_ops, lower->ge->py.length, lower->seed, lower->offsets, lower->n_random, lower->n_data};
-    if (strcmp(lower->desc.target, "operator.getitem") == 0)
+    fx_mark before = {lower->ge->n_ops, lower->ge->py.length, lower->seed,
+                      lower->offsets,   lower->n_random,      lower->n_data};
+    if (strcmp(lower->desc.target, "operator.getitem") == 0) {
         return lower_getitem(lower);
+    }
     const fx_recipe *recipe = fx_find_recipe(lower, lower->desc.target);
-    if (recipe != NULL && fx_lower_view(lower, &result))
+    if (recipe != NULL && fx_lower_view(lower, &result)) {
         return result;
-    if (is_number(lower, lower->desc.meta))
+    }
+    if (is_number(lower, lower->desc.meta)) {
         return fx_lower_value(lower, lower->desc.meta);
-    if (!is_mutation(lower->desc.target) && lower_empty(lower, &result))
+    }
+    if (!is_mutation(lower->desc.target) && fx_lower_empty(lower, &result)) {
         return result;
-    if (recipe != NULL)
+    }
+    if (recipe != NULL) {
         result = fx_run_recipe(lower, recipe);
-    else
+    } else {
         fx_lower_raise(lower, "TorchAir has no lowering for it");
+    }
     if (lower->raised != NULL && lower->status == FXTAP_OK && !lower->ge->slab.failed) {
         const char *why = lower->raised;
         lower->raised = NULL;
         take_back(lower, &before);
-        result = lower_opaque(lower, why);
+        result = fx_lower_opaque(lower, why);
     }
     describe_result(lower, &result);
     return result;
@@ -417,68 +254,84 @@ static fx_val lower_call(fx_lower *lower) {
 /* ---- outputs ---- */
 
 /* The node whose memory this one has: itself, or its argument's for views and in-place operators. */
-static fxtap_node root_of(const fx_lower *lower) {
+static fxtap_node root_of(const fx_lower *lower)
+{
     const fxtap_node_desc *desc = &lower->desc;
     const char *overload = strrchr(desc->target, '.');
-    bool is_in_place = overload != NULL && overload > desc->target && overload[-1] == '_' &&
-                       strncmp(desc->target, "aten.", 5) == 0;
+    bool is_in_place =
+        overload != NULL && overload > desc->target && overload[-1] == '_' && strncmp(desc->target, "aten.", 5) == 0;
     bool is_out = overload != NULL && (strcmp(overload, ".out") == 0 || strcmp(overload, ".output") == 0 ||
                                        strcmp(overload, ".grad_input") == 0);
     const fx_recipe *recipe = fx_find_recipe(lower, desc->target);
     bool is_view = (recipe != NULL && recipe->is_view) || (desc->flags & FXTAP_NODE_VIEW) != 0 || is_in_place ||
                    strcmp(desc->target, "operator.getitem") == 0;
-    if (is_out && desc->n_kwargs > 0 && fxtap_value_kind_of(lower->graph, desc->kwarg_values[0]) == FXTAP_V_NODE)
+    if (is_out && desc->n_kwargs > 0 && fxtap_value_kind_of(lower->graph, desc->kwarg_values[0]) == FXTAP_V_NODE) {
         return lower->root[fxtap_value_node(lower->graph, desc->kwarg_values[0])];
-    if (is_view && desc->n_args > 0 && fxtap_value_kind_of(lower->graph, desc->args[0]) == FXTAP_V_NODE)
+    }
+    if (is_view && desc->n_args > 0 && fxtap_value_kind_of(lower->graph, desc->args[0]) == FXTAP_V_NODE) {
         return lower->root[fxtap_value_node(lower->graph, desc->args[0])];
+    }
     return lower->node;
 }
 
-static bool is_input(const fx_lower *lower, fxtap_node node) {
+static bool is_input(const fx_lower *lower, fxtap_node node)
+{
     fxtap_node_desc desc = {.struct_size = sizeof desc};
     return fxtap_graph_node(lower->graph, lower->root[node], &desc) == FXTAP_OK && desc.op == FXTAP_OP_PLACEHOLDER;
 }
 
-static void add_output(fx_lower *lower, fxtap_value value, fx_val *outputs, size_t capacity, size_t *n) {
-    if (value == 0 || fxtap_value_kind_of(lower->graph, value) != FXTAP_V_NODE || *n == capacity)
+static void add_output(fx_lower *lower, fxtap_value value, fx_val *outputs, size_t capacity, size_t *n)
+{
+    if (value == 0 || fxtap_value_kind_of(lower->graph, value) != FXTAP_V_NODE || *n == capacity) {
         return;
+    }
     fxtap_node node = fxtap_value_node(lower->graph, value);
     fx_val result = fx_lower_node_value(lower, node);
-    if (result.kind == FX_VAL_TENSOR)
+    if (result.kind == FX_VAL_TENSOR) {
         result = fx_val_ref(fx_ge_const(lower->ge, &result, FX_GE_UNDEFINED));
+    }
     if (result.kind != FX_VAL_REF || result.is_symbol || is_input(lower, node) ||
-        (result.is_alias && strcmp(result.u.ref.op->type, "Data") == 0))
+        (result.is_alias && strcmp(result.u.ref.op->type, "Data") == 0)) {
         return;
-    for (size_t i = 0; i < *n; i++)
-        if (outputs[i].u.ref.op == result.u.ref.op && outputs[i].u.ref.output == result.u.ref.output)
+    }
+    for (size_t i = 0; i < *n; i++) {
+        if (outputs[i].u.ref.op == result.u.ref.op && outputs[i].u.ref.output == result.u.ref.output) {
             return;
+        }
+    }
     outputs[(*n)++] = result;
 }
 
 /* Adds an input to the NetOutput: its description has the shape that the record knows. */
-static void connect_output(fx_lower *lower, fx_ge_op *op, size_t index, const fx_val *value) {
+static void connect_output(fx_lower *lower, fx_ge_op *op, size_t index, const fx_val *value)
+{
     fx_ge_set_input(op, index, fx_slab_printf(&lower->ge->slab, "input%zu", index), value->u.ref);
     fx_ge_desc *desc = &op->input_descs[index];
     desc->has_shape = fx_meta_dims(lower, value->meta, &desc->dims, &desc->n_dims) || desc->has_shape;
 }
 
-static void lower_output(fx_lower *lower) {
+static void lower_output(fx_lower *lower)
+{
     size_t n_items = 0, n = 0;
     fxtap_value list = lower->desc.n_args > 0 ? lower->desc.args[0] : 0;
     fxtap_value_kind kind = list == 0 ? FXTAP_V_NONE : fxtap_value_kind_of(lower->graph, list);
     const fxtap_value *items = &list;
-    if (kind == FXTAP_V_LIST || kind == FXTAP_V_TUPLE)
+    if (kind == FXTAP_V_LIST || kind == FXTAP_V_TUPLE) {
         items = fxtap_value_items(lower->graph, list, &n_items);
-    else
+    } else {
         n_items = list == 0 ? 0 : 1;
+    }
     fx_val *outputs = fx_slab_alloc(&lower->ge->slab, n_items + 1, sizeof *outputs);
-    if (outputs == NULL)
+    if (outputs == NULL) {
         return;
-    for (size_t i = 0; i < n_items; i++)
+    }
+    for (size_t i = 0; i < n_items; i++) {
         add_output(lower, items[i], outputs, n_items, &n);
+    }
     fx_ge_op *op = fx_ge_add_op(lower->ge, "NetOutput", NULL, n, 0);
-    if (op == NULL)
+    if (op == NULL) {
         return;
+    }
     fxtap_buffer_text(&lower->ge->py, "\n_ = ge.NetOutput([");
     for (size_t i = 0; i < n; i++) {
         connect_output(lower, op, i, &outputs[i]);
@@ -490,29 +343,24 @@ static void lower_output(fx_lower *lower) {
 
 /* ---- the walk ---- */
 
-static void lower_node(fx_lower *lower) {
+static void lower_node(fx_lower *lower)
+{
     lower->raised = NULL;
     lower->n_made = 0;
     lower->root[lower->node] = root_of(lower);
-    if (lower->desc.op != FXTAP_OP_OUTPUT)
+    if (lower->desc.op != FXTAP_OP_OUTPUT) {
         fx_lower_comment(lower);
+    }
     switch (lower->desc.op) {
-    case FXTAP_OP_PLACEHOLDER:
-        lower->results[lower->node] = lower_placeholder(lower);
-        break;
-    case FXTAP_OP_GET_ATTR:
-        lower->results[lower->node] = fx_lower_value(lower, lower->desc.meta);
-        break;
-    case FXTAP_OP_OUTPUT:
-        lower_output(lower);
-        break;
-    default:
-        lower->results[lower->node] = lower_call(lower);
-        break;
+    case FXTAP_OP_PLACEHOLDER: lower->results[lower->node] = lower_placeholder(lower); break;
+    case FXTAP_OP_GET_ATTR: lower->results[lower->node] = fx_lower_value(lower, lower->desc.meta); break;
+    case FXTAP_OP_OUTPUT: lower_output(lower); break;
+    default: lower->results[lower->node] = lower_call(lower); break;
     }
 }
 
-static fxtap_status walk(fx_lower *lower) {
+static fxtap_status walk(fx_lower *lower)
+{
     size_t n = fxtap_graph_node_count(lower->graph);
     fx_slab *slab = &lower->ge->slab;
     lower->results = fx_slab_alloc(slab, n + 1, sizeof *lower->results);
@@ -520,25 +368,30 @@ static fxtap_status walk(fx_lower *lower) {
     lower->root = fx_slab_alloc(slab, n + 1, sizeof *lower->root);
     lower->made = fx_slab_alloc(slab, n + 1, sizeof *lower->made);
     if (lower->results == NULL || lower->pending == NULL || lower->root == NULL || lower->made == NULL ||
-        !collect_recipes(lower))
+        !fx_collect_recipes(lower)) {
         return FXTAP_E_NOMEM;
+    }
     for (size_t i = 0; i < n && lower->status == FXTAP_OK && !slab->failed; i++) {
         lower->node = (fxtap_node)i;
         lower->desc.struct_size = sizeof lower->desc;
         lower->status = fxtap_graph_node(lower->graph, lower->node, &lower->desc);
-        if (lower->status == FXTAP_OK)
+        if (lower->status == FXTAP_OK) {
             lower_node(lower);
+        }
     }
-    if (lower->status != FXTAP_OK)
+    if (lower->status != FXTAP_OK) {
         return lower->status;
+    }
     return fx_ge_graph_status(lower->ge);
 }
 
-fxtap_status fx_lower_record(const fxtap_graph *lowered, fx_ge_graph **out) {
+fxtap_status fx_lower_record(const fxtap_graph *lowered, fx_ge_graph **out)
+{
     fx_lower lower = {.graph = lowered};
     lower.ge = fx_ge_graph_new();
-    if (lower.ge == NULL)
+    if (lower.ge == NULL) {
         return FXTAP_E_NOMEM;
+    }
     fxtap_status status = walk(&lower);
     if (status != FXTAP_OK) {
         fx_ge_graph_free(lower.ge);
@@ -548,11 +401,13 @@ fxtap_status fx_lower_record(const fxtap_graph *lowered, fx_ge_graph **out) {
     return FXTAP_OK;
 }
 
-fxtap_status fx_lower_graph(const fxtap_graph *aot, fx_ge_graph **out) {
+fxtap_status fx_lower_graph(const fxtap_graph *aot, fx_ge_graph **out)
+{
     fxtap_graph *lowered = NULL;
     fxtap_status status = fx_lower_passes(aot, &lowered);
-    if (status != FXTAP_OK)
+    if (status != FXTAP_OK) {
         return status;
+    }
     fx_ge_graph *ge = NULL;
     status = fx_lower_record(lowered, &ge);
     if (status != FXTAP_OK) {

@@ -1,7 +1,7 @@
 /*
  * lower.h - from the graph record to a graph of GE operators.
  *
- * fx_lower() first derives the lowered record (no-ops gone, view become reshape, symbolic sizes read from tensors), then
+ * fx_lower_graph() first derives the lowered record (no-ops gone, view become reshape, symbolic sizes read from tensors), then
  * walks it. What an ATen operator becomes is data: a recipe, in the tables of lower/. See recipe.h for their language.
  */
 #ifndef FX_GRAPH_LOWER_H
@@ -92,7 +92,15 @@ bool fx_lower_arguments(fx_lower *lower, fx_val *positional, fx_val *named);
 
 /* Runs the recipe on the current node. */
 fx_val fx_run_recipe(fx_lower *lower, const fx_recipe *recipe);
+bool fx_collect_recipes(fx_lower *lower); /* sorted, of all tables; false: no memory */
 const fx_recipe *fx_find_recipe(const fx_lower *lower, const char *target);
+
+/* What the record says of a tensor, written into its description. `fx_name`: the name of the node's output, or NULL. */
+void fx_describe(fx_lower *lower, fx_ref ref, fxtap_value meta, const char *fx_name);
+/* lower_opaque.c: the current node as an operator that is none of GE's, and why. */
+fx_val fx_lower_opaque(fx_lower *lower, const char *why);
+/* Where every result has no element, constants stand for them and the operator is not lowered. */
+bool fx_lower_empty(fx_lower *lower, fx_val *out);
 
 /* Pending views. True where the node was a view that only became pending. */
 bool fx_lower_view(fx_lower *lower, fx_val *out);

@@ -7,22 +7,27 @@
 #include "util/utf8.h"
 
 /* A comment line ends at a newline, and its bytes must be UTF-8: everything else is written as \\xNN. */
-static void append_line_text(fxtap_buffer *out, const char *bytes, size_t length) {
+static void append_line_text(fxtap_buffer *out, const char *bytes, size_t length)
+{
     size_t used;
     for (size_t i = 0; i < length; i += used == 0 ? 1 : used) {
         uint32_t c = fx_utf8_decode(bytes + i, length - i, &used);
-        if (used == 0 || c < 0x20)
+        if (used == 0 || c < 0x20) {
             fxtap_buffer_printf(out, "\\x%02x", (unsigned char)bytes[i]);
-        else
+        } else {
             fxtap_buffer_append(out, bytes + i, used);
+        }
     }
 }
 
 /* Whether str() of a text shows what it is: printable ASCII without quotes and backslashes. */
-static bool is_plain(const char *text, size_t length) {
-    for (size_t i = 0; i < length; i++)
-        if (text[i] < 0x20 || text[i] >= 0x7f || strchr("'\"\\", text[i]) != NULL)
+static bool is_plain(const char *text, size_t length)
+{
+    for (size_t i = 0; i < length; i++) {
+        if (text[i] < 0x20 || text[i] >= 0x7f || strchr("'\"\\", text[i]) != NULL) {
             return false;
+        }
+    }
     return length > 0;
 }
 
@@ -30,7 +35,8 @@ static bool is_plain(const char *text, size_t length) {
 
 static void value_text(fxtap_buffer *out, const fxtap_graph *graph, fxtap_value value, bool is_source);
 
-static void dims_text(fxtap_buffer *out, const fxtap_graph *graph, const fxtap_value *dims, size_t n) {
+static void dims_text(fxtap_buffer *out, const fxtap_graph *graph, const fxtap_value *dims, size_t n)
+{
     fxtap_buffer_text(out, "[");
     for (size_t i = 0; i < n; i++) {
         fxtap_buffer_text(out, i > 0 ? ", " : "");
@@ -39,16 +45,19 @@ static void dims_text(fxtap_buffer *out, const fxtap_graph *graph, const fxtap_v
     fxtap_buffer_text(out, "]");
 }
 
-static void text_value(fxtap_buffer *out, const fxtap_graph *graph, fxtap_value value, bool is_source) {
+static void text_value(fxtap_buffer *out, const fxtap_graph *graph, fxtap_value value, bool is_source)
+{
     size_t length;
     const char *text = fxtap_value_text(graph, value, &length);
-    if (fxtap_value_kind_of(graph, value) == FXTAP_V_STRING && (is_source || !is_plain(text, length)))
+    if (fxtap_value_kind_of(graph, value) == FXTAP_V_STRING && (is_source || !is_plain(text, length))) {
         fx_python_string(out, text, length);
-    else
+    } else {
         append_line_text(out, text, length);
+    }
 }
 
-static void items_text(fxtap_buffer *out, const fxtap_graph *graph, fxtap_value value, bool is_source) {
+static void items_text(fxtap_buffer *out, const fxtap_graph *graph, fxtap_value value, bool is_source)
+{
     size_t n;
     const fxtap_value *items = fxtap_value_items(graph, value, &n);
     bool is_tuple = fxtap_value_kind_of(graph, value) == FXTAP_V_TUPLE;
@@ -60,7 +69,8 @@ static void items_text(fxtap_buffer *out, const fxtap_graph *graph, fxtap_value 
     fxtap_buffer_text(out, is_tuple ? (n == 1 ? ",)" : ")") : "]");
 }
 
-static void dict_text(fxtap_buffer *out, const fxtap_graph *graph, fxtap_value value, bool is_source) {
+static void dict_text(fxtap_buffer *out, const fxtap_graph *graph, fxtap_value value, bool is_source)
+{
     size_t n;
     const fxtap_value *items = fxtap_value_items(graph, value, &n);
     fxtap_buffer_text(out, "{");
@@ -73,7 +83,8 @@ static void dict_text(fxtap_buffer *out, const fxtap_graph *graph, fxtap_value v
     fxtap_buffer_text(out, "}");
 }
 
-static void number_text(fxtap_buffer *out, const fxtap_graph *graph, fxtap_value value, bool is_source) {
+static void number_text(fxtap_buffer *out, const fxtap_graph *graph, fxtap_value value, bool is_source)
+{
     fx_val number = {.kind = FX_VAL_FLOAT};
     if (fxtap_value_kind_of(graph, value) == FXTAP_V_COMPLEX) {
         number.kind = FX_VAL_COMPLEX;
@@ -81,67 +92,57 @@ static void number_text(fxtap_buffer *out, const fxtap_graph *graph, fxtap_value
     } else {
         number.u.f = fxtap_value_float(graph, value, NULL);
     }
-    if (is_source)
+    if (is_source) {
         fx_val_source(out, &number);
-    else
+    } else {
         fx_val_repr(out, &number);
-}
-
-static void node_name_text(fxtap_buffer *out, const fxtap_graph *graph, fxtap_value value) {
-    fxtap_node_desc desc = {.struct_size = sizeof desc};
-    if (fxtap_graph_node(graph, fxtap_value_node(graph, value), &desc) == FXTAP_OK)
-        append_line_text(out, desc.name, strlen(desc.name));
-}
-
-static void value_text(fxtap_buffer *out, const fxtap_graph *graph, fxtap_value value, bool is_source) {
-    switch (value == 0 ? FXTAP_V_NONE : fxtap_value_kind_of(graph, value)) {
-    case FXTAP_V_NONE:
-        fxtap_buffer_text(out, "None");
-        break;
-    case FXTAP_V_BOOL:
-        fxtap_buffer_text(out, fxtap_value_bool(graph, value) ? "True" : "False");
-        break;
-    case FXTAP_V_INT:
-        fxtap_buffer_printf(out, "%lld", (long long)fxtap_value_int(graph, value));
-        break;
-    case FXTAP_V_FLOAT:
-    case FXTAP_V_COMPLEX:
-        number_text(out, graph, value, is_source);
-        break;
-    case FXTAP_V_NODE:
-        node_name_text(out, graph, value);
-        break;
-    case FXTAP_V_LIST:
-    case FXTAP_V_TUPLE:
-        items_text(out, graph, value, is_source);
-        break;
-    case FXTAP_V_DICT:
-        dict_text(out, graph, value, is_source);
-        break;
-    case FXTAP_V_ELLIPSIS:
-        fxtap_buffer_text(out, "Ellipsis");
-        break;
-    default:
-        text_value(out, graph, value, is_source);
-        break;
     }
 }
 
-void fx_value_text(fxtap_buffer *out, const fxtap_graph *graph, fxtap_value value) {
+static void node_name_text(fxtap_buffer *out, const fxtap_graph *graph, fxtap_value value)
+{
+    fxtap_node_desc desc = {.struct_size = sizeof desc};
+    if (fxtap_graph_node(graph, fxtap_value_node(graph, value), &desc) == FXTAP_OK) {
+        append_line_text(out, desc.name, strlen(desc.name));
+    }
+}
+
+static void value_text(fxtap_buffer *out, const fxtap_graph *graph, fxtap_value value, bool is_source)
+{
+    switch (value == 0 ? FXTAP_V_NONE : fxtap_value_kind_of(graph, value)) {
+    case FXTAP_V_NONE: fxtap_buffer_text(out, "None"); break;
+    case FXTAP_V_BOOL: fxtap_buffer_text(out, fxtap_value_bool(graph, value) ? "True" : "False"); break;
+    case FXTAP_V_INT: fxtap_buffer_printf(out, "%lld", (long long)fxtap_value_int(graph, value)); break;
+    case FXTAP_V_FLOAT:
+    case FXTAP_V_COMPLEX: number_text(out, graph, value, is_source); break;
+    case FXTAP_V_NODE: node_name_text(out, graph, value); break;
+    case FXTAP_V_LIST:
+    case FXTAP_V_TUPLE: items_text(out, graph, value, is_source); break;
+    case FXTAP_V_DICT: dict_text(out, graph, value, is_source); break;
+    case FXTAP_V_ELLIPSIS: fxtap_buffer_text(out, "Ellipsis"); break;
+    default: text_value(out, graph, value, is_source); break;
+    }
+}
+
+void fx_value_text(fxtap_buffer *out, const fxtap_graph *graph, fxtap_value value)
+{
     value_text(out, graph, value, false);
 }
 
 /* ---- what a node yields ---- */
 
-static bool is_symbol(fxtap_value_kind kind) {
+static bool is_symbol(fxtap_value_kind kind)
+{
     return kind == FXTAP_V_SYMINT || kind == FXTAP_V_SYMFLOAT || kind == FXTAP_V_SYMBOOL;
 }
 
-static const char *symbol_class(fxtap_value_kind kind) {
+static const char *symbol_class(fxtap_value_kind kind)
+{
     return kind == FXTAP_V_SYMFLOAT ? "SymFloat" : kind == FXTAP_V_SYMBOOL ? "SymBool" : "SymInt";
 }
 
-const char *fx_meta_text(fx_lower *lower, fxtap_value meta, size_t *length_out) {
+const char *fx_meta_text(fx_lower *lower, fxtap_value meta, size_t *length_out)
+{
     const fxtap_graph *graph = lower->graph;
     fxtap_value_kind kind = meta == 0 ? FXTAP_V_NONE : fxtap_value_kind_of(graph, meta);
     fxtap_tensor_meta tensor = {.struct_size = sizeof tensor};
@@ -158,16 +159,19 @@ const char *fx_meta_text(fx_lower *lower, fxtap_value meta, size_t *length_out) 
         fxtap_buffer_text(&text, ")");
     }
     *length_out = text.length;
-    if (text.length > 0)
+    if (text.length > 0) {
         copy = fx_slab_text(&lower->ge->slab, text.bytes, text.length);
-    if (fxtap_buffer_status(&text) != FXTAP_OK)
+    }
+    if (fxtap_buffer_status(&text) != FXTAP_OK) {
         lower->status = FXTAP_E_NOMEM;
+    }
     fxtap_buffer_clear(&text);
     return copy;
 }
 
 /* ": torch.float32[2, 3]cpu" or ": "Sym(s77)"" behind a name; nothing for lists of tensors. */
-static void type_text(fxtap_buffer *out, const fxtap_graph *graph, fxtap_value meta) {
+static void type_text(fxtap_buffer *out, const fxtap_graph *graph, fxtap_value meta)
+{
     fxtap_value_kind kind = meta == 0 ? FXTAP_V_NONE : fxtap_value_kind_of(graph, meta);
     fxtap_tensor_meta tensor = {.struct_size = sizeof tensor};
     if (kind == FXTAP_V_TENSOR && fxtap_value_tensor(graph, meta, &tensor) == FXTAP_OK) {
@@ -181,29 +185,34 @@ static void type_text(fxtap_buffer *out, const fxtap_graph *graph, fxtap_value m
     }
 }
 
-static void argument_text(fxtap_buffer *out, const fxtap_graph *graph, fxtap_value value, bool is_source) {
+static void argument_text(fxtap_buffer *out, const fxtap_graph *graph, fxtap_value value, bool is_source)
+{
     value_text(out, graph, value, is_source);
-    if (value == 0 || fxtap_value_kind_of(graph, value) != FXTAP_V_NODE)
+    if (value == 0 || fxtap_value_kind_of(graph, value) != FXTAP_V_NODE) {
         return;
+    }
     fxtap_node_desc desc = {.struct_size = sizeof desc};
-    if (fxtap_graph_node(graph, fxtap_value_node(graph, value), &desc) == FXTAP_OK)
+    if (fxtap_graph_node(graph, fxtap_value_node(graph, value), &desc) == FXTAP_OK) {
         type_text(out, graph, desc.meta);
+    }
 }
 
 /* "torch.ops.aten.add.Tensor"; Python functions as they are. */
-static void target_text(fxtap_buffer *out, const fxtap_node_desc *desc) {
+static void target_text(fxtap_buffer *out, const fxtap_node_desc *desc)
+{
     bool is_function = desc->op == FXTAP_OP_CALL_FUNCTION;
     bool is_python = strncmp(desc->target, "operator.", 9) == 0 || strncmp(desc->target, "math.", 5) == 0 ||
                      strncmp(desc->target, "torch.", 6) == 0 || strchr(desc->target, '.') == NULL;
-    if (desc->target_python != NULL)
+    if (desc->target_python != NULL) {
         append_line_text(out, desc->target_python, strlen(desc->target_python));
-    else {
+    } else {
         fxtap_buffer_text(out, is_function && !is_python ? "torch.ops." : "");
         append_line_text(out, desc->target, strlen(desc->target));
     }
 }
 
-void fx_lower_code(const fx_lower *lower, fxtap_buffer *out, bool is_source) {
+void fx_lower_code(const fx_lower *lower, fxtap_buffer *out, bool is_source)
+{
     const fxtap_node_desc *desc = &lower->desc;
     const char *separator = "";
     append_line_text(out, desc->name, strlen(desc->name));
@@ -226,49 +235,61 @@ void fx_lower_code(const fx_lower *lower, fxtap_buffer *out, bool is_source) {
 
 /* ---- "# File" ---- */
 
-static const char *last_frame(const char *trace) {
+static const char *last_frame(const char *trace)
+{
     const char *last = NULL;
     for (const char *at = trace; (at = strstr(at, "File \"")) != NULL; at++) {
         const char *line = at;
-        while (line > trace && line[-1] == ' ')
+        while (line > trace && line[-1] == ' ') {
             line--;
-        if (line == trace || line[-1] == '\n')
+        }
+        if (line == trace || line[-1] == '\n') {
             last = at;
+        }
     }
     return last;
 }
 
 /* True the first time that a text is seen. */
-static bool is_first_sight(fx_lower *lower, const char *text) {
+static bool is_first_sight(fx_lower *lower, const char *text)
+{
     uint64_t hash = 1469598103934665603u;
-    for (const char *c = text; *c != 0; c++)
+    for (const char *c = text; *c != 0; c++) {
         hash = (hash ^ (unsigned char)*c) * 1099511628211u;
+    }
     if ((lower->n_seen + 1) * 2 > lower->seen_capacity) {
         size_t old = lower->seen_capacity, wanted = old == 0 ? 64 : old * 2;
         const char **slots = fx_slab_alloc(&lower->ge->slab, wanted, sizeof *slots);
         const char **before = lower->seen_sources;
-        if (slots == NULL)
+        if (slots == NULL) {
             return false;
+        }
         lower->seen_sources = slots;
         lower->seen_capacity = wanted;
         lower->n_seen = 0;
-        for (size_t i = 0; i < old; i++)
-            if (before[i] != NULL)
+        for (size_t i = 0; i < old; i++) {
+            if (before[i] != NULL) {
                 is_first_sight(lower, before[i]);
+            }
+        }
     }
     size_t at = (size_t)hash & (lower->seen_capacity - 1);
-    for (; lower->seen_sources[at] != NULL; at = (at + 1) & (lower->seen_capacity - 1))
-        if (strcmp(lower->seen_sources[at], text) == 0)
+    for (; lower->seen_sources[at] != NULL; at = (at + 1) & (lower->seen_capacity - 1)) {
+        if (strcmp(lower->seen_sources[at], text) == 0) {
             return false;
+        }
+    }
     lower->seen_sources[at] = text;
     lower->n_seen++;
     return true;
 }
 
-static void file_line(fx_lower *lower, const char *trace) {
+static void file_line(fx_lower *lower, const char *trace)
+{
     const char *frame = last_frame(trace);
-    if (frame == NULL)
+    if (frame == NULL) {
         return;
+    }
     fxtap_buffer text;
     fxtap_buffer_init(&text);
     for (const char *at = frame; *at != 0;) {
@@ -278,23 +299,28 @@ static void file_line(fx_lower *lower, const char *trace) {
     }
     const char *copy = text.length == 0 ? NULL : fx_slab_text(&lower->ge->slab, text.bytes, text.length);
     fxtap_buffer_clear(&text);
-    if (copy != NULL && is_first_sight(lower, copy))
+    if (copy != NULL && is_first_sight(lower, copy)) {
         fxtap_buffer_printf(&lower->ge->py, "\n# %s\n", copy);
+    }
 }
 
-void fx_lower_code_line(fx_lower *lower) {
+void fx_lower_code_line(fx_lower *lower)
+{
     fxtap_buffer_text(&lower->ge->py, "## FX Code: ");
     fx_lower_code(lower, &lower->ge->py, false);
     fxtap_buffer_text(&lower->ge->py, "\n");
 }
 
-bool fx_lower_has_trace(const fx_lower *lower) {
+bool fx_lower_has_trace(const fx_lower *lower)
+{
     return lower->desc.stack_trace != NULL && lower->desc.stack_trace[0] != 0;
 }
 
-void fx_lower_comment(fx_lower *lower) {
-    if (!fx_lower_has_trace(lower))
+void fx_lower_comment(fx_lower *lower)
+{
+    if (!fx_lower_has_trace(lower)) {
         return;
+    }
     file_line(lower, lower->desc.stack_trace);
     fx_lower_code_line(lower);
 }

@@ -12,92 +12,103 @@ typedef struct shown {
     const fx_ge_tensor *tensor;
     size_t item_bytes;
     fxtap_dtype_class class_of;
-    bool is_whole;      /* every finite float is an integer: printed as "1." */
+    bool is_whole; /* every finite float is an integer: printed as "1." */
     bool is_scientific;
     int width;
     bool is_summary;
 } shown;
 
-static double half_value(uint16_t bits) {
+static double half_value(uint16_t bits)
+{
     int exponent = bits >> 10 & 31;
     double fraction = bits & 1023, sign = (bits & 0x8000u) != 0 ? -1.0 : 1.0;
-    if (exponent == 31)
+    if (exponent == 31) {
         return fraction != 0 ? (double)NAN : sign * (double)INFINITY;
+    }
     return sign * (exponent == 0 ? ldexp(fraction, -24) : ldexp(fraction + 1024, exponent - 25));
 }
 
-static double float_at(const shown *s, size_t index) {
+static double float_at(const shown *s, size_t index)
+{
     const uint8_t *at = (const uint8_t *)s->tensor->bytes + index * s->item_bytes;
     uint16_t half;
     uint32_t word;
     float single;
     double value;
     switch (s->tensor->dtype) {
-    case FXTAP_FLOAT64:
-        memcpy(&value, at, 8);
-        return value;
-    case FXTAP_FLOAT32:
-        memcpy(&single, at, 4);
-        return (double)single;
+    case FXTAP_FLOAT64: memcpy(&value, at, 8); return value;
+    case FXTAP_FLOAT32: memcpy(&single, at, 4); return (double)single;
     case FXTAP_BFLOAT16:
         memcpy(&half, at, 2);
         word = (uint32_t)half << 16;
         memcpy(&single, &word, 4);
         return (double)single;
-    default:
-        memcpy(&half, at, 2);
-        return half_value(half);
+    default: memcpy(&half, at, 2); return half_value(half);
     }
 }
 
-static int64_t int_at(const shown *s, size_t index) {
+static int64_t int_at(const shown *s, size_t index)
+{
     const uint8_t *at = (const uint8_t *)s->tensor->bytes + index * s->item_bytes;
     uint64_t bits = 0;
     memcpy(&bits, at, s->item_bytes);
     unsigned unused = (unsigned)(64 - 8 * s->item_bytes);
-    if (s->class_of == FXTAP_CLASS_INT && unused > 0)
+    if (s->class_of == FXTAP_CLASS_INT && unused > 0) {
         return (int64_t)(bits << unused) >> unused;
+    }
     return (int64_t)bits;
 }
 
 /* ---- numbers ---- */
 
-static int number_text(const shown *s, size_t index, char *out, size_t capacity) {
-    if (s->class_of == FXTAP_CLASS_BOOL)
+static int number_text(const shown *s, size_t index, char *out, size_t capacity)
+{
+    if (s->class_of == FXTAP_CLASS_BOOL) {
         return snprintf(out, capacity, "%s", int_at(s, index) != 0 ? "True" : "False");
-    if (s->class_of == FXTAP_CLASS_INT)
+    }
+    if (s->class_of == FXTAP_CLASS_INT) {
         return snprintf(out, capacity, "%lld", (long long)int_at(s, index));
-    if (s->class_of == FXTAP_CLASS_UINT)
+    }
+    if (s->class_of == FXTAP_CLASS_UINT) {
         return snprintf(out, capacity, "%llu", (unsigned long long)int_at(s, index));
+    }
     double value = float_at(s, index);
-    if (isnan(value))
+    if (isnan(value)) {
         return snprintf(out, capacity, "nan");
-    if (isinf(value))
+    }
+    if (isinf(value)) {
         return snprintf(out, capacity, "%s", value < 0 ? "-inf" : "inf");
+    }
     int length = s->is_scientific ? snprintf(out, capacity, "%.4e", value)
                                   : snprintf(out, capacity, s->is_whole ? "%.0f." : "%.4f", value);
-    for (int i = 0; i < length; i++) /* whatever the locale's decimal point */
-        if (out[i] == ',')
+    for (int i = 0; i < length; i++) { /* whatever the locale's decimal point */
+        if (out[i] == ',') {
             out[i] = '.';
+        }
+    }
     return length;
 }
 
 /* Indices that are shown along a dimension. */
-static bool is_shown(const shown *s, int64_t index, int64_t size) {
+static bool is_shown(const shown *s, int64_t index, int64_t size)
+{
     return !s->is_summary || size <= 2 * EDGE_ITEMS || index < EDGE_ITEMS || index >= size - EDGE_ITEMS;
 }
 
 typedef void (*visitor)(shown *s, size_t index, void *context);
 
-static void visit(shown *s, size_t dim, size_t base, visitor call, void *context) {
+static void visit(shown *s, size_t dim, size_t base, visitor call, void *context)
+{
     if (dim == s->tensor->n_dims) {
         call(s, base, context);
         return;
     }
     int64_t size = s->tensor->dims[dim];
-    for (int64_t i = 0; i < size; i++)
-        if (is_shown(s, i, size))
+    for (int64_t i = 0; i < size; i++) {
+        if (is_shown(s, i, size)) {
             visit(s, dim + 1, base * (size_t)size + (size_t)i, call, context);
+        }
+    }
 }
 
 typedef struct extent {
@@ -105,27 +116,32 @@ typedef struct extent {
     bool all_whole, any;
 } extent;
 
-static void measure(shown *s, size_t index, void *context) {
+static void measure(shown *s, size_t index, void *context)
+{
     extent *e = context;
     double value = float_at(s, index), magnitude = fabs(value);
-    if (!isfinite(value) || value == 0)
+    if (!isfinite(value) || value == 0) {
         return;
+    }
     e->smallest = !e->any || magnitude < e->smallest ? magnitude : e->smallest;
     e->largest = !e->any || magnitude > e->largest ? magnitude : e->largest;
     e->all_whole &= value == ceil(value);
     e->any = true;
 }
 
-static void widen(shown *s, size_t index, void *context) {
+static void widen(shown *s, size_t index, void *context)
+{
     char text[400];
     (void)context;
-    if (s->class_of == FXTAP_CLASS_FLOAT && (!isfinite(float_at(s, index)) || float_at(s, index) == 0))
+    if (s->class_of == FXTAP_CLASS_FLOAT && (!isfinite(float_at(s, index)) || float_at(s, index) == 0)) {
         return; /* torch measures what is finite and not 0, and integers without their point */
+    }
     int length = number_text(s, index, text, sizeof text) - (s->is_whole ? 1 : 0);
     s->width = length > s->width ? length : s->width;
 }
 
-static void choose_format(shown *s) {
+static void choose_format(shown *s)
+{
     extent e = {0, 0, true, false};
     if (s->class_of == FXTAP_CLASS_FLOAT) {
         visit(s, 0, 0, measure, &e);
@@ -139,38 +155,45 @@ static void choose_format(shown *s) {
 
 /* ---- brackets ---- */
 
-static void one_number(fxtap_buffer *out, const shown *s, size_t index) {
+static void one_number(fxtap_buffer *out, const shown *s, size_t index)
+{
     char text[400];
     int length = number_text(s, index, text, sizeof text);
     fxtap_buffer_printf(out, "%*s", s->width, length > 0 ? text : "");
 }
 
-static void row(fxtap_buffer *out, const shown *s, size_t base, int64_t size, int indent) {
+static void row(fxtap_buffer *out, const shown *s, size_t base, int64_t size, int indent)
+{
     int per_line = (LINE_WIDTH - indent) / (s->width + 2), count = 0;
     bool has_gap = false;
     per_line = per_line < 1 ? 1 : per_line;
     fxtap_buffer_text(out, "[");
     for (int64_t i = 0; i < size; i++) {
         bool shows = is_shown(s, i, size);
-        if (!shows && has_gap)
+        if (!shows && has_gap) {
             continue;
-        if (count > 0)
+        }
+        if (count > 0) {
             fxtap_buffer_text(out, ",");
-        if (count > 0 && count % per_line == 0)
+        }
+        if (count > 0 && count % per_line == 0) {
             fxtap_buffer_printf(out, "\n%*s", indent + 1, "");
-        else if (count > 0)
+        } else if (count > 0) {
             fxtap_buffer_text(out, " ");
-        if (shows)
+        }
+        if (shows) {
             one_number(out, s, base * (size_t)size + (size_t)i);
-        else
+        } else {
             fxtap_buffer_text(out, " ...");
+        }
         has_gap |= !shows;
         count++;
     }
     fxtap_buffer_text(out, "]");
 }
 
-static void nested(fxtap_buffer *out, const shown *s, size_t dim, size_t base, int indent) {
+static void nested(fxtap_buffer *out, const shown *s, size_t dim, size_t base, int indent)
+{
     int64_t size = s->tensor->dims[dim];
     bool has_gap = false, is_first = true;
     if (dim + 1 == s->tensor->n_dims) {
@@ -180,45 +203,55 @@ static void nested(fxtap_buffer *out, const shown *s, size_t dim, size_t base, i
     fxtap_buffer_text(out, "[");
     for (int64_t i = 0; i < size; i++) {
         bool shows = is_shown(s, i, size);
-        if (!shows && has_gap)
+        if (!shows && has_gap) {
             continue;
+        }
         if (!is_first) {
             fxtap_buffer_text(out, ",");
-            for (size_t j = dim + 1; j < s->tensor->n_dims; j++)
+            for (size_t j = dim + 1; j < s->tensor->n_dims; j++) {
                 fxtap_buffer_text(out, "\n");
+            }
             fxtap_buffer_printf(out, "%*s", indent + 1, "");
         }
-        if (shows)
+        if (shows) {
             nested(out, s, dim + 1, base * (size_t)size + (size_t)i, indent + 1);
-        else
+        } else {
             fxtap_buffer_text(out, "...");
+        }
         has_gap |= !shows;
         is_first = false;
     }
     fxtap_buffer_text(out, "]");
 }
 
-static bool is_default_dtype(fxtap_dtype dtype, bool is_empty) {
-    if (is_empty)
+static bool is_default_dtype(fxtap_dtype dtype, bool is_empty)
+{
+    if (is_empty) {
         return dtype == FXTAP_FLOAT32;
+    }
     return dtype == FXTAP_FLOAT32 || dtype == FXTAP_INT64 || dtype == FXTAP_BOOL || dtype == FXTAP_COMPLEX64;
 }
 
-static void dims_text(fxtap_buffer *out, const fx_ge_tensor *tensor) {
+static void dims_text(fxtap_buffer *out, const fx_ge_tensor *tensor)
+{
     fxtap_buffer_text(out, ", size=(");
-    for (size_t i = 0; i < tensor->n_dims; i++)
+    for (size_t i = 0; i < tensor->n_dims; i++) {
         fxtap_buffer_printf(out, "%s%lld", i > 0 ? ", " : "", (long long)tensor->dims[i]);
+    }
     fxtap_buffer_text(out, ")");
 }
 
-static uint64_t element_count(const fx_ge_tensor *tensor) {
+static uint64_t element_count(const fx_ge_tensor *tensor)
+{
     uint64_t count = 1;
-    for (size_t i = 0; i < tensor->n_dims; i++)
+    for (size_t i = 0; i < tensor->n_dims; i++) {
         count = tensor->dims[i] <= 0 ? 0 : count * (uint64_t)tensor->dims[i];
+    }
     return count;
 }
 
-void fx_tensor_repr(fxtap_buffer *out, const fx_ge_tensor *tensor) {
+void fx_tensor_repr(fxtap_buffer *out, const fx_ge_tensor *tensor)
+{
     shown s = {.tensor = tensor, .item_bytes = fxtap_dtype_size(tensor->dtype)};
     uint64_t count = element_count(tensor);
     s.class_of = fxtap_dtype_class_of(tensor->dtype);
@@ -238,9 +271,11 @@ void fx_tensor_repr(fxtap_buffer *out, const fx_ge_tensor *tensor) {
     } else {
         fxtap_buffer_text(out, count == 0 ? "[]" : "...");
     }
-    if ((count == 0 && tensor->n_dims != 1) || (!is_readable && count > 0))
+    if ((count == 0 && tensor->n_dims != 1) || (!is_readable && count > 0)) {
         dims_text(out, tensor);
-    if (!is_default_dtype(tensor->dtype, count == 0))
+    }
+    if (!is_default_dtype(tensor->dtype, count == 0)) {
         fxtap_buffer_printf(out, ", dtype=torch.%s", fxtap_dtype_name(tensor->dtype));
+    }
     fxtap_buffer_text(out, ")");
 }

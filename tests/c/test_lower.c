@@ -12,9 +12,9 @@
 #include "util/memory.h"
 
 static const fx_recipe_table *const TABLES[] = {
-    &fx_recipes_elementwise, &fx_recipes_compare, &fx_recipes_reduce,      &fx_recipes_views,   &fx_recipes_matmul,
-    &fx_recipes_convolution, &fx_recipes_norm,    &fx_recipes_index,       &fx_recipes_pooling, &fx_recipes_creation,
-    &fx_recipes_random,      &fx_recipes_symbol,  &fx_recipes_foreach,     &fx_recipes_loss,    &fx_recipes_misc,
+    &fx_recipes_elementwise, &fx_recipes_compare, &fx_recipes_reduce,  &fx_recipes_views,   &fx_recipes_matmul,
+    &fx_recipes_convolution, &fx_recipes_norm,    &fx_recipes_index,   &fx_recipes_pooling, &fx_recipes_creation,
+    &fx_recipes_random,      &fx_recipes_symbol,  &fx_recipes_foreach, &fx_recipes_loss,    &fx_recipes_misc,
 };
 static const fxtap_print_format FORMATS[] = {FXTAP_PRINT_PY, FXTAP_PRINT_TXT, FXTAP_PRINT_PBTXT};
 
@@ -56,8 +56,13 @@ static fxtap_node input(fxtap_graph *g, const char *name, const char *dims)
 static fxtap_node call(fxtap_graph *g, const char *name, const char *target, size_t n, const fxtap_value *args,
                        const char *dims)
 {
-    fxtap_node_desc d = {.struct_size = sizeof d, .op = FXTAP_OP_CALL_FUNCTION, .name = name, .target = target,
-                         .args = args, .n_args = n, .stack_trace = TRACE};
+    fxtap_node_desc d = {.struct_size = sizeof d,
+                         .op = FXTAP_OP_CALL_FUNCTION,
+                         .name = name,
+                         .target = target,
+                         .args = args,
+                         .n_args = n,
+                         .stack_trace = TRACE};
     d.meta = dims == NULL ? 0 : sg_tensor(g, FXTAP_FLOAT32, "cpu", dims);
     return sg_add(g, &d);
 }
@@ -116,14 +121,13 @@ static void test_without_lowering(void **state)
     arg = sg_ref(g, call(g, "lgamma", "aten.lgamma.default", 1, &arg, "2"));
     arg = sg_ref(g, call(g, "relu", "aten.relu.default", 1, &arg, "2"));
     finish(g, 1, &arg);
-    check_py(g,
-             "x_0 = ge.Data(index=0, dtype=0, shape=[2], placement=\"CPU\", node_name=\"x\")\n"
-             "\n# File \"m.py\", line 3, in forward    y = x + 1\n"
-             "## FX Code: lgamma: torch.float32[2]cpu = torch.ops.aten.lgamma.default(x: torch.float32[2]cpu)\n"
-             "# no lowering: TorchAir has no lowering for it\n"
-             "## FX Code: relu: torch.float32[2]cpu = torch.ops.aten.relu.default(lgamma: torch.float32[2]cpu)\n"
-             "Relu_0 = ge.Relu(lgamma_0, node_name=\"Relu\")\n"
-             "\n_ = ge.NetOutput([Relu_0], dependencies=[])\n");
+    check_py(g, "x_0 = ge.Data(index=0, dtype=0, shape=[2], placement=\"CPU\", node_name=\"x\")\n"
+                "\n# File \"m.py\", line 3, in forward    y = x + 1\n"
+                "## FX Code: lgamma: torch.float32[2]cpu = torch.ops.aten.lgamma.default(x: torch.float32[2]cpu)\n"
+                "# no lowering: TorchAir has no lowering for it\n"
+                "## FX Code: relu: torch.float32[2]cpu = torch.ops.aten.relu.default(lgamma: torch.float32[2]cpu)\n"
+                "Relu_0 = ge.Relu(lgamma_0, node_name=\"Relu\")\n"
+                "\n_ = ge.NetOutput([Relu_0], dependencies=[])\n");
     print_all(g);
     fxtap_graph_free(g);
 }
@@ -144,8 +148,10 @@ static void test_wrong_arguments(void **state)
                 {sg_none(g), sg_none(g), sg_none(g), sg_none(g), sg_none(g), sg_none(g)},
                 {x, sg_int(g, INT64_MAX), sg_int(g, INT64_MIN), sg_int(g, -1), sg_int(g, 0), sg_int(g, 1)},
                 {sg_text(g, FXTAP_V_STRING, "text"), sg_float(g, 1e300), sg_bool(g, true), sg_float(g, -1)},
-                {sg_list(g, FXTAP_V_LIST, 3, list), sg_list(g, FXTAP_V_LIST, 2, list), sg_list(g, FXTAP_V_TUPLE, 0, NULL)},
-                {x, sg_list(g, FXTAP_V_LIST, 0, NULL), sg_list(g, FXTAP_V_LIST, 1, list + 1), sg_list(g, FXTAP_V_LIST, 3, list)},
+                {sg_list(g, FXTAP_V_LIST, 3, list), sg_list(g, FXTAP_V_LIST, 2, list),
+                 sg_list(g, FXTAP_V_TUPLE, 0, NULL)},
+                {x, sg_list(g, FXTAP_V_LIST, 0, NULL), sg_list(g, FXTAP_V_LIST, 1, list + 1),
+                 sg_list(g, FXTAP_V_LIST, 3, list)},
             };
             static const size_t COUNTS[] = {0, 1, 12, 6, 6, 4, 3, 4};
             static const char *const DIMS[] = {"2,3", NULL, "", "s0,0", "2,3", "s1", "1", "2,3"};
@@ -181,9 +187,17 @@ static void test_hostile(void **state)
     for (size_t i = 0; i < COUNT_OF(NAMES); i++) {
         fxtap_graph *g = sg_graph(FXTAP_GRAPH_INFERENCE);
         fxtap_value arg = sg_ref(g, input(g, NAMES[i], "2"));
-        fxtap_node_desc d = {.struct_size = sizeof d, .op = FXTAP_OP_CALL_FUNCTION, .name = "n", .target = NAMES[i],
-                             .args = &arg, .n_args = 1, .kwarg_names = &NAMES[i], .kwarg_values = &arg, .n_kwargs = 1,
-                             .stack_trace = NAMES[i], .module_path = NAMES[i]};
+        fxtap_node_desc d = {.struct_size = sizeof d,
+                             .op = FXTAP_OP_CALL_FUNCTION,
+                             .name = "n",
+                             .target = NAMES[i],
+                             .args = &arg,
+                             .n_args = 1,
+                             .kwarg_names = &NAMES[i],
+                             .kwarg_values = &arg,
+                             .n_kwargs = 1,
+                             .stack_trace = NAMES[i],
+                             .module_path = NAMES[i]};
         d.meta = sg_text(g, FXTAP_V_STRING, NAMES[i]);
         fxtap_value result = sg_ref(g, sg_add(g, &d));
         finish(g, 1, &result);
@@ -246,8 +260,8 @@ static void test_tables(void **state)
             fx_lower lower = {.status = FXTAP_OK};
             fx_scope scope = {.n = 0};
             lower.ge = fx_ge_graph_new();
-            fx_reader reader = {.lower = &lower, .scope = &scope, .at = recipe->body == NULL ? "" : recipe->body,
-                                .skip = true};
+            fx_reader reader = {
+                .lower = &lower, .scope = &scope, .at = recipe->body == NULL ? "" : recipe->body, .skip = true};
             fx_read_program(&reader);
             if (*reader.at != 0 || lower.raised != NULL) {
                 fail_msg("%s: %s at %s", recipe->target, lower.raised, reader.at);
@@ -359,9 +373,9 @@ static void test_large(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_py),        cmocka_unit_test(test_without_lowering), cmocka_unit_test(test_wrong_arguments),
-        cmocka_unit_test(test_empty),     cmocka_unit_test(test_hostile),          cmocka_unit_test(test_no_memory),
-        cmocka_unit_test(test_tables),    cmocka_unit_test(test_language),         cmocka_unit_test(test_large),
+        cmocka_unit_test(test_py),     cmocka_unit_test(test_without_lowering), cmocka_unit_test(test_wrong_arguments),
+        cmocka_unit_test(test_empty),  cmocka_unit_test(test_hostile),          cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_tables), cmocka_unit_test(test_language),         cmocka_unit_test(test_large),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
