@@ -11,9 +11,9 @@
 #define CHUNK_BYTES ((size_t)64 * 1024)
 #define ALIGNMENT ((size_t)16)
 #ifdef __SANITIZE_ADDRESS__
-#define MOST_SPARE 0 /* a block used after its end is to be seen */
+static const size_t most_spare = 0; /* a block used after its end is to be seen */
 #else
-#define MOST_SPARE 64
+static const size_t most_spare = 64;
 #endif
 
 struct fx_arena_chunk {
@@ -54,7 +54,7 @@ void fx_arena_reset(fx_arena *arena)
     free_chunks(arena->spare);
     while (chunk != NULL) {
         struct fx_arena_chunk *older = chunk->older;
-        if (chunk->capacity == CHUNK_BYTES && n_spare < MOST_SPARE) {
+        if (chunk->capacity == CHUNK_BYTES && n_spare < most_spare) {
             chunk->older = spare;
             spare = chunk;
             n_spare++;
