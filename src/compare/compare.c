@@ -65,6 +65,7 @@ static fxtap_status begin(fx_comparison *c, fxtap_reader *golden, fxtap_reader *
     if (c->report == NULL) {
         return FXTAP_E_NOMEM;
     }
+    c->texts.arena = &c->report->arena;
     if (!copy_text(&c->report->arena, fxtap_reader_path(golden), &c->report->golden_path) ||
         !copy_text(&c->report->arena, fxtap_reader_path(target), &c->report->target_path)) {
         return FXTAP_E_NOMEM;
@@ -90,9 +91,19 @@ static bool in_shard(const fxtap_compare_options *options, size_t group)
     return options->n_shards == 0 || group % options->n_shards == options->shard;
 }
 
+/* Room for the pairs at once: an array this large should not be doubled and copied. */
+static fxtap_status reserve_pairs(fx_comparison *c)
+{
+    size_t n_golden = fxtap_tensor_list_count(c->golden.list), n_target = fxtap_tensor_list_count(c->target.list);
+    size_t n = (n_golden > n_target ? n_golden : n_target) / (c->options->n_shards > 0 ? c->options->n_shards : 1);
+    bool reserved = fx_grow((void **)&c->report->pairs, &c->report->pairs_capacity, n, sizeof *c->report->pairs) &&
+                    fx_grow((void **)&c->sources, &c->sources_capacity, n, sizeof *c->sources);
+    return reserved ? FXTAP_OK : FXTAP_E_NOMEM;
+}
+
 static fxtap_status pair_all(fx_comparison *c)
 {
-    fxtap_status status = FXTAP_OK;
+    fxtap_status status = reserve_pairs(c);
     for (size_t i = 0; i < c->n_groups && status == FXTAP_OK; i++) {
         if (!in_shard(c->options, i)) {
             continue;
@@ -159,6 +170,7 @@ static fxtap_status compare(fxtap_reader *golden, fxtap_reader *target, const fx
     }
     fx_side_close(&c.golden);
     fx_side_close(&c.target);
+    fx_texts_clear(&c.texts);
     fx_free(c.groups);
     fx_free(c.sources);
     fx_arena_clear(&c.arena);

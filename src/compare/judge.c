@@ -138,8 +138,12 @@ static fxtap_status note_view(bout *b, const fxtap_view *view, fxtap_dtype recor
                               int32_t *ndim, const int64_t **shape)
 {
     *dtype = recorded != FXTAP_DTYPE_NONE && fxtap_dtype_saved(recorded) == view->dtype ? recorded : view->dtype;
+    bool is_known = *shape != NULL && *ndim == view->ndim &&
+                    (view->ndim == 0 || memcmp(*shape, view->shape, (size_t)view->ndim * sizeof **shape) == 0);
     *ndim = view->ndim;
-    *shape = fx_arena_memdup(b->arena, view->shape, (size_t)view->ndim * sizeof *view->shape);
+    if (!is_known) {
+        *shape = fx_arena_memdup(b->arena, view->shape, (size_t)view->ndim * sizeof *view->shape);
+    }
     return *shape == NULL ? FXTAP_E_NOMEM : FXTAP_OK;
 }
 

@@ -39,18 +39,23 @@ static fxtap_status list_nodes(fx_arena *arena, const fx_side *side, const fx_se
     return FXTAP_OK;
 }
 
+static const char *keep(fx_texts *texts, const char *text)
+{
+    return fx_texts_keep(texts, text, strlen(text));
+}
+
 /* Copies into the report what a pair says of one side. */
-static bool describe(fx_arena *arena, fxtap_pair *pair, const fxtap_tensor_info *tensor)
+static bool describe(fx_texts *texts, fxtap_pair *pair, const fxtap_tensor_info *tensor)
 {
     const fxtap_node_info *node = tensor->node;
-    pair->name = fx_arena_strdup(arena, tensor->name);
-    pair->node = node == NULL ? pair->name : fx_arena_strdup(arena, node->name);
-    pair->target = fx_arena_strdup(arena, node == NULL ? "" : node->target);
-    pair->source_file = fx_arena_strdup(arena, node == NULL ? "" : node->source_file);
+    pair->name = keep(texts, tensor->name);
+    pair->node = node == NULL ? pair->name : keep(texts, node->name);
+    pair->target = keep(texts, node == NULL ? "" : node->target);
+    pair->source_file = keep(texts, node == NULL ? "" : node->source_file);
     pair->source_line = node == NULL ? 0 : node->source_line;
-    pair->source_code = fx_arena_strdup(arena, node == NULL ? "" : node->source_code);
-    pair->module_path = fx_arena_strdup(arena, node == NULL ? "" : node->module_path);
-    pair->position = fx_arena_strdup(arena, tensor->position == NULL ? "" : tensor->position);
+    pair->source_code = keep(texts, node == NULL ? "" : node->source_code);
+    pair->module_path = keep(texts, node == NULL ? "" : node->module_path);
+    pair->position = keep(texts, tensor->position == NULL ? "" : tensor->position);
     pair->order = node == NULL ? 0 : node->order;
     pair->io = tensor->io;
     pair->detail = "";
@@ -58,14 +63,16 @@ static bool describe(fx_arena *arena, fxtap_pair *pair, const fxtap_tensor_info 
            pair->source_code != NULL && pair->module_path != NULL && pair->position != NULL;
 }
 
-static bool copy_meta(fx_arena *arena, const fxtap_tensor_info *tensor, const char **path_out, fxtap_dtype *dtype_out,
-                      int32_t *ndim_out, const int64_t **shape_out)
+static bool copy_meta(fx_comparison *comparison, const fxtap_tensor_info *tensor, const char **path_out,
+                      fxtap_dtype *dtype_out, int32_t *ndim_out, const int64_t **shape_out)
 {
-    *path_out = tensor->path == NULL ? NULL : fx_arena_strdup(arena, tensor->path);
+    *path_out = tensor->path == NULL ? NULL : fx_arena_strdup(&comparison->report->arena, tensor->path);
     if (tensor->has_meta) {
         *dtype_out = tensor->dtype;
         *ndim_out = tensor->ndim;
-        *shape_out = fx_arena_memdup(arena, tensor->shape, (size_t)tensor->ndim * sizeof *tensor->shape);
+        size_t n_bytes = (size_t)tensor->ndim * sizeof *tensor->shape;
+        const char *bytes = n_bytes == 0 ? "" : (const char *)tensor->shape;
+        *shape_out = (const int64_t *)(const void *)fx_texts_keep(&comparison->texts, bytes, n_bytes); /* aligned by the arena */
     }
     return (tensor->path == NULL || *path_out != NULL) && (!tensor->has_meta || *shape_out != NULL);
 }
@@ -88,12 +95,11 @@ static uint32_t graph_number(const fxtap_tensor_info *tensor)
 
 static fxtap_status add_pair(fx_comparison *comparison, size_t g, size_t t, fxtap_pairing pairing, double confidence)
 {
-    fx_arena *arena = &comparison->report->arena;
     const fxtap_tensor_info *golden = fx_side_at(&comparison->golden, g);
     const fxtap_tensor_info *target = fx_side_at(&comparison->target, t);
     const fxtap_tensor_info *first = golden != NULL ? golden : target;
     fxtap_pair *pair = fx_comparison_add_pair(comparison, g, t);
-    if (pair == NULL || !describe(arena, pair, first)) {
+    if (pair == NULL || !describe(&comparison->texts, pair, first)) {
         return FXTAP_E_NOMEM;
     }
     pair->graph = graph_number(first);
@@ -105,14 +111,14 @@ static fxtap_status add_pair(fx_comparison *comparison, size_t g, size_t t, fxta
     pair->verdict = golden == NULL ? FXTAP_ONLY_TARGET : target == NULL ? FXTAP_ONLY_GOLDEN : FXTAP_NOT_COMPARED;
     bool copied = true;
     if (golden != NULL) {
-        copied &= copy_meta(arena, golden, &pair->golden_path, &pair->golden_dtype, &pair->ndim, &pair->shape);
+        copied &= copy_meta(comparison, golden, &pair->golden_path, &pair->golden_dtype, &pair->ndim, &pair->shape);
     }
     if (target != NULL) {
-        copied &= copy_meta(arena, target, &pair->target_path, &pair->target_dtype, &pair->target_ndim,
+        copied &= copy_meta(comparison, target, &pair->target_path, &pair->target_dtype, &pair->target_ndim,
                             &pair->target_shape);
     }
     if (golden != NULL && target != NULL && strcmp(golden->name, target->name) != 0) {
-        pair->target_name = fx_arena_strdup(arena, target->name);
+        pair->target_name = keep(&comparison->texts, target->name);
         copied &= pair->target_name != NULL;
     }
     return copied ? FXTAP_OK : FXTAP_E_NOMEM;

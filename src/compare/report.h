@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 
 #include "fxtap/compare.h"
+#include "store/texts.h"
 #include "util/arena.h"
 
 struct fxtap_report {
@@ -88,6 +89,7 @@ typedef struct fx_comparison {
     const fxtap_compare_options *options;
     fxtap_report *report;
     fx_arena arena; /* what does not outlive the comparison */
+    fx_texts texts; /* in the report's arena: most pairs share most of their texts and shapes */
     fx_side golden;
     fx_side target;
     fx_group_work *groups;
