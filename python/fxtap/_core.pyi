@@ -229,7 +229,7 @@ class Report:
         """As text (1), JSON (2), CSV (3) or HTML (4), in UTF-8. `width` in columns, 0: 80."""
     def serialise(self) -> bytes: ...
 
-Rule = tuple[
+_Rule = tuple[
     str | None, str | None, str | None,
     float | None, float | None, float | None, float | None, float | None, float | None,
 ]  # fmt: skip
@@ -246,7 +246,7 @@ def compare(
     step: int | tuple[int, int] = -1,
     op: str | None = None,
     map: str | PathLike[str] | None = None,
-    rules: Sequence[Rule] = (),
+    rules: Sequence[_Rule] = (),
     read_all: bool = False,
     fail_fast: bool = False,
     threads: int = 0,
@@ -271,7 +271,7 @@ def compare_ranks(
     step: int | tuple[int, int] = -1,
     op: str | None = None,
     map: str | PathLike[str] | None = None,
-    rules: Sequence[Rule] = (),
+    rules: Sequence[_Rule] = (),
     read_all: bool = False,
     fail_fast: bool = False,
     threads: int = 0,
@@ -282,7 +282,7 @@ def compare_ranks(
 ) -> Report:
     """Compare the ranks of one dump with its first, as `compare`."""
 
-def load_rules(path: str | bytes | PathLike[str] | PathLike[bytes], /) -> list[Rule]:
+def load_rules(path: str | bytes | PathLike[str] | PathLike[bytes], /) -> list[_Rule]:
     """The rules of a TOML file. OSError, ValueError."""
 
 def merge_reports(shards: Sequence[bytes], /) -> Report:

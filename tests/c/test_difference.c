@@ -13,98 +13,11 @@
 
 #include <cmocka.h>
 
+#include "support_difference.h"
 #include "tensor/cpu.h"
 #include "tensor/difference.h"
 #include "tensor/values.h"
 #include "util/memory.h"
-
-static uint64_t random_state = 88172645463325252u;
-
-static uint64_t random_u64(void)
-{
-    random_state ^= random_state << 13;
-    random_state ^= random_state >> 7;
-    random_state ^= random_state << 17;
-    return random_state;
-}
-
-static double random_unit(void)
-{
-    return (double)(random_u64() >> 11) * 0x1p-53 * 2 - 1;
-}
-
-static const fx_difference_options usual = {.rtol = 1e-3, .atol = 1e-5, .judged = FXTAP_FLOAT32, .n_worst = 5};
-
-static fx_difference_result compare_at_level(const fxtap_view *golden, const fxtap_view *target,
-                                             const fx_difference_options *options)
-{
-    fx_difference_result result;
-    assert_int_equal(fx_difference_compute(golden, target, options, &result), FXTAP_OK);
-    return result;
-}
-
-static bool same_double(double a, double b)
-{
-    return memcmp(&a, &b, sizeof a) == 0 || (isnan(a) && isnan(b));
-}
-
-static void assert_same_result(const fx_difference_result *a, const fx_difference_result *b)
-{
-    assert_int_equal(a->identical_bits, b->identical_bits);
-    assert_int_equal(a->count, b->count);
-    assert_int_equal(a->n_finite, b->n_finite);
-    assert_int_equal(a->mismatched, b->mismatched);
-    assert_int_equal(a->nan_mismatched, b->nan_mismatched);
-    assert_int_equal(a->inf_mismatched, b->inf_mismatched);
-    assert_int_equal(a->first_non_finite, b->first_non_finite);
-    assert_int_equal(a->max_abs_exact, b->max_abs_exact);
-    assert_int_equal(a->max_abs_index, b->max_abs_index);
-    assert_int_equal(a->max_rel_index, b->max_rel_index);
-    assert_int_equal(a->n_worst, b->n_worst);
-    assert_memory_equal(a->worst, b->worst, a->n_worst * sizeof *a->worst);
-    const double left[] = {a->max_abs_err, a->max_rel_err, a->mean_abs_err, a->rmse,       a->euclidean,
-                           a->cosine,      a->rel_l2,      a->golden_l2,    a->target_l2,  a->within_1e3,
-                           a->within_5e3,  a->max_ulp};
-    const double right[] = {b->max_abs_err, b->max_rel_err, b->mean_abs_err, b->rmse,       b->euclidean,
-                            b->cosine,      b->rel_l2,      b->golden_l2,    b->target_l2,  b->within_1e3,
-                            b->within_5e3,  b->max_ulp};
-    for (size_t i = 0; i < sizeof left / sizeof *left; i++) {
-        assert_true(same_double(left[i], right[i]));
-    }
-}
-
-/* The scalar answer, after every other level has given the same. */
-static fx_difference_result compare_views(const fxtap_view *golden, const fxtap_view *target,
-                                          const fx_difference_options *options)
-{
-    fx_cpu_use(FX_CPU_SCALAR);
-    fx_difference_result scalar = compare_at_level(golden, target, options);
-    for (int level = FX_CPU_AVX2; level <= (int)fx_cpu_best(); level++) {
-        fx_cpu_use((fx_cpu_level)level);
-        fx_difference_result vector = compare_at_level(golden, target, options);
-        assert_same_result(&scalar, &vector);
-    }
-    fx_cpu_use(fx_cpu_best());
-    return scalar;
-}
-
-static fx_difference_result compare(fxtap_dtype golden_dtype, const void *golden, fxtap_dtype target_dtype,
-                                    const void *target, size_t n, const fx_difference_options *options)
-{
-    int64_t shape[1] = {(int64_t)n};
-    fxtap_view b = {.data = golden, .dtype = golden_dtype, .ndim = 1, .shape = shape};
-    fxtap_view a = {.data = target, .dtype = target_dtype, .ndim = 1, .shape = shape};
-    return compare_views(&b, &a, options);
-}
-
-static void assert_near(double actual, long double expected, long double tolerance)
-{
-    if (isnan(expected) || isinf(expected)) {
-        assert_true(same_double(actual, (double)expected));
-    } else if (!(fabsl((long double)actual - expected) <= tolerance)) {
-        fail_msg("%.17g instead of %.20Lg", actual, expected);
-    }
-}
 
 /* Every metric of values that are doubles, by the definitions in difference.h. */
 typedef struct reference {
@@ -448,77 +361,6 @@ static void integers_exactly(void **state)
     assert_true(result.mismatched == 0 && !result.identical_bits && result.max_abs_err == 0);
 }
 
-/* The distance by stepping with nextafterf, the plainest definition. */
-static void ulp_distances(void **state)
-{
-    (void)state;
-    float values[50], moved[50];
-    uint64_t most = 0;
-    for (size_t i = 0; i < 50; i++) {
-        values[i] = i % 5 == 0 ? (float)i * FLT_TRUE_MIN : (float)random_unit();
-        uint64_t steps = random_u64() % 20;
-        moved[i] = values[i];
-        for (uint64_t k = 0; k < steps; k++) {
-            moved[i] = nextafterf(moved[i], -INFINITY);
-        }
-        most = steps > most ? steps : most;
-    }
-    fx_difference_result result = compare(FXTAP_FLOAT32, values, FXTAP_FLOAT32, moved, 50, &usual);
-    assert_true(result.max_ulp == (double)most);
-    float far[] = {FLT_MAX}, other[] = {-FLT_MAX};
-    result = compare(FXTAP_FLOAT32, far, FXTAP_FLOAT32, other, 1, &usual);
-    assert_true(result.max_ulp == 2.0 * 0x7f7fffff);
-    fx_difference_options options = usual;
-    options.judged = FXTAP_BFLOAT16; /* saved as float32 */
-    float brain_golden[] = {1, 2, -1}, brain_target[] = {1.0078125f, 2, -1.015625f};
-    result = compare(FXTAP_FLOAT32, brain_golden, FXTAP_FLOAT32, brain_target, 3, &options);
-    assert_true(result.max_ulp == 2);
-    float exact[] = {1.0039f, 1, FLT_MAX}, rounds_to[] = {1.0041f, 1, 0x1.fep127f};
-    result = compare(FXTAP_FLOAT32, exact, FXTAP_FLOAT32, rounds_to, 3, &options);
-    assert_true(result.max_ulp == 1);
-    options.judged = FXTAP_FLOAT64;
-    double wide_golden[] = {1, -1}, wide_target[] = {1 + 3 * DBL_EPSILON, -1};
-    result = compare(FXTAP_FLOAT64, wide_golden, FXTAP_FLOAT64, wide_target, 2, &options);
-    assert_true(result.max_ulp == 3);
-    options.judged = FXTAP_FLOAT16;
-    uint16_t half[] = {0x3c00, 0x0001, 0x8001};
-    float single[] = {1.0009765625f, 0, 5.9604644775390625e-8f};
-    result = compare(FXTAP_FLOAT16, half, FXTAP_FLOAT32, single, 3, &options);
-    assert_true(result.max_ulp == 2);
-}
-
-/* Finite values beyond the judged dtype's range are one place past its largest, from every wider dtype. */
-static void ulp_distances_beyond_the_range(void **state)
-{
-    (void)state;
-    const fxtap_dtype judged[] = {FXTAP_FLOAT16, FXTAP_BFLOAT16, FXTAP_FLOAT32};
-    const double infinity[] = {0x7c00, 0x7f80, 0x7f800000};
-    double huge[] = {DBL_MAX, INFINITY}, zero[] = {0, 0};
-    float zero_single[] = {0, 0};
-    for (size_t i = 0; i < 3; i++) {
-        fx_difference_options options = usual;
-        options.judged = judged[i];
-        fx_difference_result result = compare(FXTAP_FLOAT32, zero_single, FXTAP_FLOAT64, huge, 2, &options);
-        assert_true(result.max_ulp == infinity[i] && result.inf_mismatched == 1);
-        result = compare(FXTAP_FLOAT64, zero, FXTAP_FLOAT64, huge, 1, &options);
-        assert_true(result.max_ulp == infinity[i]);
-    }
-}
-
-static void sums_beyond_float64(void **state)
-{
-    (void)state;
-    double large[] = {DBL_MAX, -DBL_MAX, 0.0}, same[] = {DBL_MAX, -DBL_MAX, -0.0};
-    fx_difference_result result = compare(FXTAP_FLOAT64, large, FXTAP_FLOAT64, large, 2, &usual);
-    assert_true(result.identical_bits && result.cosine == 1 && result.rel_l2 == 0);
-    result = compare(FXTAP_FLOAT64, large, FXTAP_FLOAT64, same, 3, &usual);
-    assert_true(!result.identical_bits && result.cosine == 1 && result.max_abs_err == 0);
-    double golden[] = {1, -DBL_MAX, 2}, target[] = {3, DBL_MAX, 2}; /* 3 * DBL_MAX is infinite as well */
-    result = compare(FXTAP_FLOAT64, golden, FXTAP_FLOAT64, target, 3, &usual);
-    assert_true(isinf(result.max_abs_err) && isinf(result.max_rel_err) && result.max_rel_index == 1);
-    assert_true(result.n_worst == 2 && result.max_abs_index == 1);
-}
-
 static void rounding_to_float16(void **state)
 {
     (void)state;
@@ -593,22 +435,6 @@ static void complex_by_modulus(void **state)
     float both[] = {3, 0};
     result = compare(FXTAP_FLOAT64, real, FXTAP_COMPLEX64, both, 1, &usual);
     assert_true(result.max_abs_err == 0 && result.mismatched == 0 && result.cosine == 1);
-}
-
-static void range_of_float64(void **state)
-{
-    (void)state;
-    double golden[] = {1e300, -3e300}, target[] = {1.5e300, -3e300};
-    fx_difference_result result = compare(FXTAP_FLOAT64, golden, FXTAP_FLOAT64, target, 2, &usual);
-    assert_near(result.rmse, 0.5e300L / sqrtl(2), 1e287L);
-    assert_near(result.rel_l2, 0.5L / sqrtl(10), 1e-13L);
-    double small[] = {1e-200, 2e-200}, other[] = {1e-200, 1e-200};
-    result = compare(FXTAP_FLOAT64, small, FXTAP_FLOAT64, other, 2, &usual);
-    assert_near(result.rel_l2, 1 / sqrtl(5), 1e-13L);
-    assert_near(result.cosine, 3 / sqrtl(10), 1e-12L);
-    double far[] = {DBL_MAX}, opposite[] = {-DBL_MAX};
-    result = compare(FXTAP_FLOAT64, far, FXTAP_FLOAT64, opposite, 1, &usual);
-    assert_true(isinf(result.max_abs_err) && result.cosine == -1 && result.mismatched == 1);
 }
 
 /* One array in every order and byte order: the same values, the same row-major coordinates. */
@@ -697,13 +523,9 @@ int main(void)
         cmocka_unit_test(non_finite_cases),
         cmocka_unit_test(zero_vectors),
         cmocka_unit_test(integers_exactly),
-        cmocka_unit_test(ulp_distances),
-        cmocka_unit_test(ulp_distances_beyond_the_range),
-        cmocka_unit_test(sums_beyond_float64),
         cmocka_unit_test(rounding_to_float16),
         cmocka_unit_test(dtypes_mix),
         cmocka_unit_test(complex_by_modulus),
-        cmocka_unit_test(range_of_float64),
         cmocka_unit_test(orders_and_endianness),
         cmocka_unit_test(failures_are_clean),
     };
