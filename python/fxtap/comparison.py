@@ -152,8 +152,9 @@ class Origin:
     Attributes
     ----------
     reason
-        "operator" (its inputs agree, its output does not), "graph input", "weight", "random" (another seed), or
-        "region" (its inputs were not dumped: the error began between here and the operators above).
+        "operator" (its inputs agree, its output does not), "graph input", "weight", "random" (another seed), "region"
+        (not all of its inputs could be compared: the error began here or just above), or "drift" (its inputs agree
+        within the tolerance; small errors grew a little and left it here).
     pair
         The worst output (or the input) that differs.
     input_error, output_error
