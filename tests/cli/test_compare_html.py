@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from browser import Browser, find_chromium
-from conftest import Run
-from test_compare import write_chain
+from chains import write_chain
+from program_run import Run
 
 pytestmark = pytest.mark.skipif(find_chromium() is None, reason="no chromium")
 
