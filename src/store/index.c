@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "store/schema.h"
@@ -13,6 +14,12 @@
 
 #define BUSY_MS 60000 /* another process that starts or ends a step in the same index takes milliseconds */
 #define MOST_VALUES 1000000
+
+/* Of statfs(2). */
+#define EXT4_SUPER_MAGIC 0xEF53u
+#define XFS_MAGIC 0x58465342u
+#define TMPFS_MAGIC 0x01021994u
+#define OVERLAYFS_MAGIC 0x794C7630u
 
 typedef struct value_row {
     fxtap_hash128 key;
@@ -46,19 +53,41 @@ static bool is_the_disk(int code)
     return code == SQLITE_IOERR || code == SQLITE_CANTOPEN || code == SQLITE_READONLY || code == SQLITE_PERM;
 }
 
+/*
+ * The system's reason for an error of the disk. SQLite tells it where it is met in a statement, not where it is met in
+ * the commit at the statement's end; there the files know their last one.
+ */
+static int system_error(sqlite3 *db, int code)
+{
+    sqlite3_file *log = NULL;
+    int number = 0;
+    if (db != NULL && code == SQLITE_IOERR) {
+        sqlite3_file_control(db, "main", SQLITE_FCNTL_JOURNAL_POINTER, &log);
+        if (log != NULL && log->pMethods != NULL) {
+            log->pMethods->xFileControl(log, SQLITE_FCNTL_LAST_ERRNO, &number);
+        }
+        if (number == 0) {
+            sqlite3_file_control(db, "main", SQLITE_FCNTL_LAST_ERRNO, &number);
+        }
+    }
+    if (number == 0 && db != NULL) {
+        number = sqlite3_system_errno(db);
+    }
+    return number != 0 ? number : EIO;
+}
+
 fxtap_status fx_index_error(fx_index *index, int code, const char *action)
 {
     const char *path = index->path != NULL ? index->path : FX_INDEX_FILE;
     int primary = code & 0xFF;
-    int system_error = index->db != NULL ? sqlite3_system_errno(index->db) : 0;
     if (primary == SQLITE_NOMEM) {
         return fx_error_nomem();
     }
     if (primary == SQLITE_FULL) {
         return fx_error_errno(ENOSPC, action, path);
     }
-    if (is_the_disk(primary) && system_error != 0) {
-        return fx_error_errno(system_error, action, path);
+    if (is_the_disk(primary)) {
+        return fx_error_errno(system_error(index->db, primary), action, path);
     }
     return fx_error_at(FXTAP_E_DATABASE, path, "cannot %s: %s", action,
                        index->db != NULL ? sqlite3_errmsg(index->db) : sqlite3_errstr(code));
@@ -138,14 +167,40 @@ static fxtap_status make_schema(fx_index *index)
 }
 
 /*
- * Changing to the write-ahead log needs the file alone for a moment, and SQLite does not wait for that by itself:
- * when many processes start at once, all but one are turned away and try again.
+ * The write-ahead log has a file that processes share by mapping it. Where a file system copies a page to write it
+ * again, or writes it to a server, storing to the map needs room anew, and without it the process gets SIGBUS: a full
+ * disk or a quota would kill the user's program. Only those known to write in place get the log; the others a journal,
+ * which is written by calls that fail. It stays while we run: to make it anew for each step could fail, and SQLite
+ * would then give another reason.
  */
-static fxtap_status set_wal(fx_index *index)
+static bool writes_in_place(const fx_rank *rank)
 {
+    struct statfs info;
+    if (fstatfs(rank->fd, &info) != 0) {
+        return false;
+    }
+    switch ((uint64_t)info.f_type & UINT32_MAX) {
+    case EXT4_SUPER_MAGIC: /* ext2 and ext3 too */
+    case XFS_MAGIC:
+    case TMPFS_MAGIC:
+    case OVERLAYFS_MAGIC:
+        return true;
+    default:
+        return false;
+    }
+}
+
+/*
+ * Changing to or from the write-ahead log needs the file alone for a moment, and SQLite does not wait for that by
+ * itself: when many processes start at once, all but one are turned away and try again.
+ */
+static fxtap_status set_journal(fx_index *index, const fx_rank *rank)
+{
+    index->has_journal = !writes_in_place(rank);
+    const char *sql = index->has_journal ? "PRAGMA journal_mode=TRUNCATE" : "PRAGMA journal_mode=WAL";
     int code = SQLITE_BUSY;
     for (int waited_ms = 0; code == SQLITE_BUSY && waited_ms < BUSY_MS; waited_ms += 5) {
-        code = sqlite3_exec(index->db, "PRAGMA journal_mode=WAL", NULL, NULL, NULL) & 0xFF;
+        code = sqlite3_exec(index->db, sql, NULL, NULL, NULL) & 0xFF;
         if (code == SQLITE_BUSY) {
             sqlite3_sleep(5);
         }
@@ -205,7 +260,7 @@ static fxtap_status open_database(fxtap_dump *dump, const fx_rank *rank)
     status = execute(index, "PRAGMA page_size=8192; PRAGMA synchronous=OFF; PRAGMA temp_store=MEMORY;"
                             " PRAGMA wal_autocheckpoint=0", "set up the index");
     if (status == FXTAP_OK) {
-        status = set_wal(index);
+        status = set_journal(index, rank);
     }
     if (status == FXTAP_OK) {
         status = make_schema(index);
@@ -269,6 +324,9 @@ void fx_index_close(fx_index *index, bool abandon)
     for (int i = 0; i < FX_STATEMENTS; i++) {
         sqlite3_finalize(index->statements[i]);
         index->statements[i] = NULL;
+    }
+    if (index->has_journal && !abandon) {
+        sqlite3_exec(index->db, "PRAGMA journal_mode=DELETE", NULL, NULL, NULL); /* removes it, unless others use it */
     }
     sqlite3_close_v2(index->db);
     index->db = NULL;

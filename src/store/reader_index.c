@@ -137,6 +137,14 @@ static bool has_log(const char *path)
     return false;
 }
 
+/* Whether it was written with a write-ahead log: byte 18 of SQLite's format. Else a journal, that comes and goes. */
+static bool is_logged(const char *path)
+{
+    unsigned char header[HEADER_BYTES];
+    size_t n = 0;
+    return read_header(path, header, &n) != 1 || n < HEADER_BYTES || header[18] != 1;
+}
+
 static uint64_t file_bytes(const char *path)
 {
     char log[PATH_MAX];
@@ -225,11 +233,12 @@ static fxtap_status check_identity(fxtap_reader *reader, const char *path)
 
 /*
  * Without a log nobody is writing, and the file alone is all there is: reading it as immutable leaves no files beside
- * it. With one it is shared, where a read-only folder lets SQLite do that.
+ * it. With one it is shared, where a read-only folder lets SQLite do that. Where there never is one, to share leaves
+ * nothing behind.
  */
 static fxtap_status open_either_way(fxtap_reader *reader, const char *path)
 {
-    bool is_shared = has_log(path);
+    bool is_shared = has_log(path) || !is_logged(path);
     fxtap_status status = open_database(reader, path, !is_shared);
     if (status == FXTAP_E_DATABASE && is_shared) {
         status = open_database(reader, path, true);

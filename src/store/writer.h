@@ -247,6 +247,7 @@ typedef struct fx_index {
     sqlite3_stmt *statements[FX_STATEMENTS];
     char *path;
     int folder_fd; /* -1, or what the database is reached through */
+    bool has_journal; /* in the place of the write-ahead log */
     dev_t device;
     ino_t inode;
     atomic_int_fast64_t run;

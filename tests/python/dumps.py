@@ -1,6 +1,9 @@
 """What several test modules need to look at dumps."""
 
 import re
+import subprocess
+import sys
+import textwrap
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -27,6 +30,18 @@ def dumping(root: Path, **options: Any) -> Backend:
 def run(root: Path, function: Callable[..., Any], *arguments: Any, dynamic: bool | None = None, **options: Any) -> Any:
     """Compile and call a function once, with a dump on."""
     return torch.compile(function, backend=dumping(root, **options), dynamic=dynamic)(*arguments)
+
+
+def python(code: str, cwd: Path, *arguments: str, timeout: float = 120) -> subprocess.CompletedProcess[str]:
+    """Run code in a process of its own, in a folder."""
+    return subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code), *arguments],
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        check=False,
+    )
 
 
 def graphs(root: Path) -> list[Path]:
