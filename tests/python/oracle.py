@@ -16,8 +16,16 @@ TOLERANCES = {
     "complex64": (1.3e-6, 1e-5),
     "float64": (1e-7, 1e-7),
     "complex128": (1e-7, 1e-7),
+    "bfloat16": (1.6e-2, 1e-5),
+    "float8_e5m2": (0.25, 1e-5),
+    "float8_e5m2fnuz": (0.25, 1e-5),
+    "float8_e4m3fn": (0.125, 1e-5),
+    "float8_e4m3fnuz": (0.125, 1e-5),
 }
 """torch.testing.assert_close's; integers and bool are compared exactly."""
+
+FROM_DUMPS = ("bfloat16", "float8_e5m2", "float8_e5m2fnuz", "float8_e4m3fn", "float8_e4m3fnuz")
+"""Saved as float32, and judged as what they were."""
 
 _PLACES = {"float16": np.int16, "float32": np.int32, "float64": np.int64}
 
@@ -66,6 +74,9 @@ def _wide(array: Array) -> Array:
 def _places(array: Array, dtype: str) -> list[int]:
     """Of each value in the order of all numbers of a dtype; -0.0 and 0.0 are one."""
     narrow = array.reshape(-1)
+    if dtype == "bfloat16":  # the upper half of the float32 that it was saved as
+        halves = (narrow.view(np.uint32) >> 16).astype(np.uint16).view(np.int16).tolist()
+        return [value if value >= 0 else -32768 - value for value in halves]
     if dtype == "float16" and narrow.dtype == np.float64:
         narrow = narrow.astype(np.float32)
     integers = narrow.astype(dtype).view(_PLACES[dtype]).tolist()
@@ -73,9 +84,8 @@ def _places(array: Array, dtype: str) -> list[int]:
     return [value if value >= 0 else lowest - value for value in integers]
 
 
-def _max_ulp(golden: Array, target: Array, finite: Array) -> float:
-    dtype = judged(golden, target)
-    if dtype not in _PLACES:
+def _max_ulp(golden: Array, target: Array, finite: Array, dtype: str) -> float:
+    if dtype not in _PLACES and dtype != "bfloat16":
         return float("nan")
     pairs = zip(_places(golden, dtype), _places(target, dtype), finite.tolist(), strict=True)
     return float(max((abs(a - b) for a, b, counts in pairs if counts), default=0))
@@ -107,8 +117,12 @@ def _count(errors: Array, limits: Array) -> tuple[int, int]:
     return max(strict, exact), kind
 
 
-def measure(golden: Array, target: Array) -> Metrics:
-    """Compare two arrays of one shape, both of floats, of complex numbers, of integers or of bools."""
+def measure(golden: Array, target: Array, recorded: str | None = None) -> Metrics:
+    """Compare two arrays of one shape, both of floats, of complex numbers, of integers or of bools.
+
+    `recorded` is the dtype that they had before they were saved.
+    """
+    dtype = recorded or judged(golden, target)
     finite, equal, nan, inf = _not_finite(golden, target)
     b, a = _wide(golden)[finite], _wide(target)[finite]
     n = int(finite.sum())
@@ -129,7 +143,7 @@ def measure(golden: Array, target: Array) -> Metrics:
 
     n_equal, n_bad = int(equal.sum()), int(nan.sum() + inf.sum())
     total = finite.size
-    rtol, atol = TOLERANCES.get(judged(golden, target), (0.0, 0.0))
+    rtol, atol = TOLERANCES.get(dtype, (0.0, 0.0))
     close = _count(e_wide, np.longdouble(atol) + np.longdouble(rtol) * size)
     shares = [_count(e_wide, np.longdouble(share) * size) for share in (1e-3, 5e-3)]
     within = [((low + n_equal) / total, (high + n_equal) / total) if total else (1.0, 1.0) for low, high in shares]
@@ -150,7 +164,7 @@ def measure(golden: Array, target: Array) -> Metrics:
         euclidean=float(np.sqrt(squares)) if n else empty,
         cosine=float(cosine) if n or not n_bad else empty,
         rel_l2=float(rel_l2) if n else empty,
-        max_ulp=_max_ulp(golden, target, finite),
+        max_ulp=_max_ulp(golden, target, finite, dtype),
         mismatched=(n - close[1] + n_bad, n - close[0] + n_bad),
         within_1e3=within[0],
         within_5e3=within[1],

@@ -6,10 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from numpy.typing import NDArray
 
 import fxtap
-from oracle import measure
+from graphs import Dumped, build
+from oracle import FROM_DUMPS, TOLERANCES, measure
 
 Array = NDArray[Any]
 
@@ -103,9 +105,9 @@ def verdict(golden: Array, target: Array, pair: fxtap.comparison.Pair) -> str:
     return "different" if pair.mismatched else "close"
 
 
-def check(golden: Array, target: Array, pair: fxtap.comparison.Pair) -> None:
+def check(golden: Array, target: Array, pair: fxtap.comparison.Pair, recorded: str | None = None) -> None:
     with np.errstate(all="ignore"):
-        expected = measure(golden, target)
+        expected = measure(golden, target, recorded)
     complex_ulps = 4 if golden.dtype.kind == "c" else 1  # a modulus is rounded too
     assert pair.count == golden.size
     assert near(pair.max_abs_err, expected.max_abs_err, 1e-15 * complex_ulps)
@@ -162,3 +164,25 @@ def test_random_pairs(tmp_path: Path) -> None:
 @pytest.mark.parametrize("seed", range(10))
 def test_many_random_pairs(tmp_path: Path, seed: int) -> None:
     check_many(tmp_path, 100 + seed, 1000)
+
+
+@pytest.mark.parametrize("name", FROM_DUMPS)
+def test_dtypes_that_numpy_has_not(name: str, tmp_path: Path) -> None:
+    """Dumped as float32, judged by what the index recorded."""
+    rng = np.random.default_rng(len(name))
+    dtype = getattr(torch, name)
+    gm = build(lambda graph, x: graph.call_function(torch.ops.aten.clone.default, (x,)), "x")
+    for shape in ((), (0,), (40,), (13, 21)):
+        golden = torch.from_numpy(sprinkle(rng, values(rng, np.dtype("float32"), shape))).to(dtype)
+        noise = torch.from_numpy(np.asarray(1 + rng.standard_normal(shape) * 0.2, dtype=np.float32))
+        target = (golden.float() * noise).to(dtype)
+        for side, tensor in (("golden", golden), ("target", target)):
+            dumped = Dumped(gm, tmp_path / f"{side}{shape}")
+            dumped(tensor)
+            dumped.dump.close()
+        report = fxtap.compare(tmp_path / f"golden{shape}", tmp_path / f"target{shape}", read_all=True)
+        assert [pair.io for pair in report.pairs if pair.count is not None] == ["INPUT", "OUTPUT"]
+        for pair in report.pairs[:2]:
+            assert (pair.golden_dtype, pair.target_dtype) == (name, name)
+            assert pair.rtol == TOLERANCES[name][0]
+            check(golden.float().numpy(), target.float().numpy(), pair, name)
