@@ -308,6 +308,10 @@ static fx_val read_name(fx_reader *r)
 
 static fx_val slice_of(fx_reader *r, const fx_val *list, const fx_val *from, const fx_val *to)
 {
+    if (list->kind != FX_VAL_LIST && list->kind != FX_VAL_TUPLE) {
+        fx_lower_raise(r->lower, "a slice of what is no list"); /* a wrong argument of a hand-made graph */
+        return NONE;
+    }
     int64_t n = (int64_t)list->u.list.n;
     int64_t first = from->kind == FX_VAL_INT ? from->u.i : 0, last = to->kind == FX_VAL_INT ? to->u.i : n;
     first = first < 0 ? first + n : first;
