@@ -1,10 +1,20 @@
-# Where things go: a wheel carries package, extension and program; a plain install has library, headers and program.
-include(GNUInstallDirs)
+# Where things go: a wheel carries package, extension and program; a plain install has library, headers and program, and
+# what CMake's find_package(fxtap) and pkg-config need. Both work wherever the tree is moved.
+include(CMakePackageConfigHelpers)
 if(SKBUILD)
   install(TARGETS fxtap_program DESTINATION ${SKBUILD_SCRIPTS_DIR})
 elseif(NOT FXTAP_PYTHON)
   install(TARGETS fxtap_program DESTINATION ${CMAKE_INSTALL_BINDIR})
-  install(TARGETS fxtap fxtap_static DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  install(TARGETS fxtap fxtap_static EXPORT fxtapTargets DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  set(package ${CMAKE_INSTALL_LIBDIR}/cmake/fxtap)
+  install(EXPORT fxtapTargets NAMESPACE fxtap:: DESTINATION ${package})
+  configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/fxtapConfig.cmake.in ${PROJECT_BINARY_DIR}/fxtapConfig.cmake
+    INSTALL_DESTINATION ${package} NO_SET_AND_CHECK_MACRO)
+  write_basic_package_version_file(${PROJECT_BINARY_DIR}/fxtapConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+  install(FILES ${PROJECT_BINARY_DIR}/fxtapConfig.cmake ${PROJECT_BINARY_DIR}/fxtapConfigVersion.cmake DESTINATION ${package})
+  file(RELATIVE_PATH FXTAP_PREFIX_FROM_PC /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
+  configure_file(${CMAKE_CURRENT_LIST_DIR}/fxtap.pc.in ${PROJECT_BINARY_DIR}/fxtap.pc @ONLY)
+  install(FILES ${PROJECT_BINARY_DIR}/fxtap.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
   install(DIRECTORY include/fxtap DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
   foreach(section 1 3)
     file(GLOB pages ${PROJECT_SOURCE_DIR}/docs/man/*.${section})
