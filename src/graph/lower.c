@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "graph/recipe.h"
+#include "graph/support.h"
 
 void fx_lower_raise(fx_lower *lower, const char *format, ...)
 {
@@ -239,7 +240,9 @@ static fx_val lower_call(fx_lower *lower)
     if (recipe != NULL) {
         result = fx_run_recipe(lower, recipe);
     } else {
-        fx_lower_raise(lower, "TorchAir has no lowering for it");
+        fx_lower_raise(lower, "%s", fx_support_of(lower->desc.target) >= FX_SUPPORT_PARTIAL
+                                        ? "TorchAir has a lowering for it that has not been measured"
+                                        : "TorchAir has no lowering for it");
     }
     if (lower->raised != NULL && lower->status == FXTAP_OK && !lower->ge->slab.failed) {
         const char *why = lower->raised;

@@ -13,6 +13,10 @@
 #define BINARY_BODY(ge) "x = to(self, out); y = to(other, out); " ge "(x, y)"
 #define BINARY(target, ge) {"aten." target, "self, other", BINARY_BODY(ge), false}
 
+#define NAN_TO_NUM                                                                                                     \
+    "if posinf == None or neginf == None { raise('must be real number, not NoneType') }"                               \
+    "NanToNum(self, nan=nan == None ? 0.0 : nan, posinf=posinf, neginf=neginf)"
+
 static const fx_recipe RECIPES[] = {
     {"aten.abs.default", "self", "dtype(self) == u8 ? self : Abs(self)", false},
     UNARY("neg", "Neg"),
@@ -29,6 +33,7 @@ static const fx_recipe RECIPES[] = {
     UNARY("cosh", "Cosh"),
     UNARY("erf", "Erf"),
     UNARY("erfinv", "Erfinv"),
+    UNARY_OUT("erfinv", "Erfinv"),
     {"aten.exp.default", "self", "Exp(dtype(self) == bool ? to(self, out) : self)", false},
     UNARY("expm1", "Expm1"),
     UNARY_OUT("expm1", "Expm1"),
@@ -63,9 +68,8 @@ static const fx_recipe RECIPES[] = {
     {"aten.threshold.default", "self, threshold, value", "ThresholdV2(self, threshold, value)", false},
     {"aten._prelu_kernel.default", "self, weight", "PRelu(self, weight)", false},
     {"aten.prelu.default", "self, weight", "PRelu(self, weight)", false},
-    {"aten.nan_to_num.default", "self, nan=None, posinf=None, neginf=None",
-     "if posinf == None or neginf == None { raise('must be real number, not NoneType') }"
-     "NanToNum(self, nan=nan == None ? 0.0 : nan, posinf=posinf, neginf=neginf)", false},
+    {"aten.nan_to_num.default", "self, nan=None, posinf=None, neginf=None", NAN_TO_NUM, false},
+    {"aten.nan_to_num.out", "self, nan=None, posinf=None, neginf=None", NAN_TO_NUM, false},
 
     {"aten.add.Tensor", "self, other, alpha=1",
      "x = to(self, out); y = to(other, out); alpha == 1 ? Add(x, y) : AxpyV2(x, y, const(alpha, out))", false},
