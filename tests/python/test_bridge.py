@@ -43,8 +43,8 @@ def dump_one(value: Any, path: Path, **options: Any) -> Dumped:
 
 def saved(value: Any, path: Path) -> np.ndarray[Any, Any]:
     arrays = dump_one(value, path).arrays()
-    assert list(arrays) == ["keep-test_bridge.keep.INPUT.0"]
-    return arrays["keep-test_bridge.keep.INPUT.0"]
+    assert list(arrays) == [f"keep-{__name__}.keep.INPUT.0"]
+    return arrays[f"keep-{__name__}.keep.INPUT.0"]
 
 
 def skipped(value: Any, path: Path) -> str:
@@ -340,7 +340,7 @@ def test_numbers_lists_and_text(tmp_path: Path) -> None:
     dumped = Dumped(build(make, "a", "b"), tmp_path)
     dumped(5, [3, 4])
     dumped.dump.close()
-    stem = "keep_all-test_bridge.keep_all.INPUT."
+    stem = f"keep_all-{__name__}.keep_all.INPUT."
     arrays = {name.removeprefix(stem): array for name, array in dumped.arrays().items() if ".INPUT." in name}
     expected: dict[str, Any] = {
         "0": np.int64(7),
