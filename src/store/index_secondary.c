@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "store/schema.h"
+#include "store/sqlite_path.h"
 
 #define WORTH_BYTES ((off_t)1 << 20) /* smaller ones are read whole about as fast */
 
@@ -56,7 +57,8 @@ bool fx_index_wants_secondary(sqlite3 *database, const char *path)
 void fx_index_make_secondary(const char *path)
 {
     sqlite3 *database = NULL;
-    if (sqlite3_open_v2(path, &database, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL) == SQLITE_OK) {
+    int folder_fd;
+    if (fx_sqlite_open(path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, &database, &folder_fd) == SQLITE_OK) {
         sqlite3_db_config(database, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
         sqlite3_db_config(database, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
         sqlite3_db_config(database, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, NULL);
@@ -65,4 +67,7 @@ void fx_index_make_secondary(const char *path)
         }
     }
     sqlite3_close_v2(database);
+    if (folder_fd >= 0) {
+        close(folder_fd);
+    }
 }

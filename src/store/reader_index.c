@@ -14,6 +14,7 @@
 #include "store/index_secondary.h"
 #include "store/reader_parts.h"
 #include "store/schema.h"
+#include "store/sqlite_path.h"
 #include "util/error.h"
 #include "util/memory.h"
 
@@ -157,14 +158,28 @@ static uint64_t file_bytes(const char *path)
     return n_bytes;
 }
 
+static void close_folder(int fd)
+{
+    if (fd >= 0) {
+        close(fd);
+    }
+}
+
 static fxtap_status open_database(fxtap_reader *reader, const char *path, bool is_immutable)
 {
-    char *uri = make_uri(path, is_immutable);
+    fx_sqlite_place place;
+    int code = fx_sqlite_place_of(path, &place);
+    if (code != SQLITE_OK) {
+        return code == SQLITE_NOMEM ? FXTAP_E_NOMEM : fx_error_errno(errno, "open the index", path);
+    }
+    char *uri = make_uri(place.path, is_immutable);
     if (uri == NULL) {
+        close_folder(place.folder_fd);
         return FXTAP_E_NOMEM;
     }
     int flags = SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX;
-    int code = sqlite3_open_v2(uri, &reader->database, flags, NULL);
+    code = sqlite3_open_v2(uri, &reader->database, flags, place.vfs);
+    reader->database_folder_fd = place.folder_fd;
     fx_free(uri);
     if (code == SQLITE_OK) {
         sqlite3_busy_timeout(reader->database, BUSY_MS);
@@ -176,8 +191,10 @@ static fxtap_status open_database(fxtap_reader *reader, const char *path, bool i
     }
     if (code != SQLITE_OK) {
         fxtap_status status = reader->database != NULL ? database_error(reader) : fx_error_nomem();
-        sqlite3_close_v2(reader->database);
-        reader->database = NULL;
+        if (reader->database == NULL) {
+            close_folder(place.folder_fd);
+        }
+        fx_index_release(reader);
         return status;
     }
     return FXTAP_OK;
@@ -287,7 +304,10 @@ fxtap_status fx_index_use(fxtap_reader *reader, fx_rank *rank)
 
 void fx_index_release(fxtap_reader *reader)
 {
-    sqlite3_close_v2(reader->database);
+    if (reader->database != NULL) {
+        sqlite3_close_v2(reader->database);
+        close_folder(reader->database_folder_fd);
+    }
     reader->database = NULL;
     reader->database_rank = NULL;
 }

@@ -114,6 +114,7 @@ struct fxtap_reader {
     size_t n_plain_files;
     size_t plain_files_capacity;
     struct sqlite3 *database; /* the one index that is open now, or NULL */
+    int database_folder_fd;   /* what it is reached through, or -1; of no meaning without a database */
     fx_rank *database_rank;
     uint64_t database_bytes;
 };

@@ -35,7 +35,7 @@ static void register_vfs(void)
     }
 }
 
-static int open_through_folder(const char *path, int flags, sqlite3 **out, int *folder_fd_out)
+static int place_through_folder(const char *path, fx_sqlite_place *out)
 {
     pthread_once(&once, register_vfs);
     const char *slash = strrchr(path, '/');
@@ -52,18 +52,32 @@ static int open_through_folder(const char *path, int flags, sqlite3 **out, int *
     if (fd < 0) {
         return SQLITE_CANTOPEN;
     }
-    char name[256];
-    snprintf(name, sizeof name, "/proc/self/fd/%d%s", fd, slash);
-    *folder_fd_out = fd;
-    return sqlite3_open_v2(name, out, flags, VFS_NAME);
+    if (snprintf(out->path, sizeof out->path, "/proc/self/fd/%d%s", fd, slash) > MOST_BYTES) {
+        close(fd);
+        return SQLITE_CANTOPEN;
+    }
+    out->vfs = VFS_NAME;
+    out->folder_fd = fd;
+    return SQLITE_OK;
+}
+
+int fx_sqlite_place_of(const char *path, fx_sqlite_place *out)
+{
+    out->vfs = NULL;
+    out->folder_fd = -1;
+    size_t n_bytes = strlen(path);
+    if (n_bytes > MOST_BYTES) {
+        return place_through_folder(path, out);
+    }
+    memcpy(out->path, path, n_bytes + 1);
+    return SQLITE_OK;
 }
 
 int fx_sqlite_open(const char *path, int flags, sqlite3 **out, int *folder_fd_out)
 {
+    fx_sqlite_place place;
     *out = NULL;
-    *folder_fd_out = -1;
-    if (strlen(path) <= MOST_BYTES) {
-        return sqlite3_open_v2(path, out, flags, NULL);
-    }
-    return open_through_folder(path, flags, out, folder_fd_out);
+    int code = fx_sqlite_place_of(path, &place);
+    *folder_fd_out = place.folder_fd;
+    return code == SQLITE_OK ? sqlite3_open_v2(place.path, out, flags, place.vfs) : code;
 }

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "fxtap/npy.h"
+#include "fxtap/reader.h"
 #include "support_cmocka.h"
 #include "support_store.h"
 #include "support_tree.h"
@@ -381,6 +382,11 @@ static void test_long_path_that_is_not_too_long(void **state)
     assert_int_equal(ss_count_descriptors(), n_descriptors);
     assert_int_equal(ss_count_names(tree_path(path, RANK "/graph_1/1"), ".npy"), 2);
     assert_int_equal(ss_count_names(tree_path(path, RANK), "fxtap.db"), 1);
+    fxtap_reader *reader = NULL;
+    assert_int_equal(fxtap_reader_open(path, &reader), FXTAP_OK);
+    assert_int_equal(fxtap_reader_run_count(reader, 0), 1); /* the index tells */
+    fxtap_reader_close(reader);
+    assert_int_equal(ss_count_descriptors(), n_descriptors);
     tree_remove(root);
 }
 

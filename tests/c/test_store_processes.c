@@ -1,5 +1,6 @@
 /* Threads and processes: calls at once, sixteen starters of one root, kills at any moment, forks. */
 #include <errno.h>
+#include <glob.h>
 #include <limits.h>
 #include <pthread.h>
 #include <signal.h>
@@ -7,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -213,6 +215,28 @@ static unsigned one_step_us(const char *program)
     return (unsigned)((end.tv_sec - start.tv_sec) * 1000000 + (end.tv_nsec - start.tv_nsec) / 1000);
 }
 
+/* The name of a file in a partial folder that has some of its bytes and not all; NULL: there is none just now. */
+static const char *growing_file(const char *graph, size_t n_bytes)
+{
+    static char found[PATH_MAX];
+    const char *result = NULL;
+    char pattern[PATH_MAX];
+    glob_t files;
+    snprintf(pattern, sizeof pattern, "%s/.*.partial/*.npy", graph);
+    if (glob(pattern, 0, NULL, &files) != 0) {
+        return NULL;
+    }
+    for (size_t i = 0; i < files.gl_pathc; i++) {
+        struct stat info;
+        if (stat(files.gl_pathv[i], &info) == 0 && info.st_size > 0 && (size_t)info.st_size < n_bytes) {
+            snprintf(found, sizeof found, "%s", files.gl_pathv[i]);
+            result = found;
+        }
+    }
+    globfree(&files);
+    return result;
+}
+
 /* Whenever it was killed: what is under a step's name is whole and in the index, and the next process goes on. */
 static void test_kills(void **state)
 {
@@ -252,6 +276,39 @@ static void test_kills(void **state)
     }
     assert_true(n_partial > 0);
     free(path);
+}
+
+/* One tensor of many bytes, killed while it is being written: MiB from FXTAP_TEST_LARGE, as 1024; 64 else. */
+static void test_kill_in_a_large_write(void **state)
+{
+    (void)state;
+    const char *large = getenv("FXTAP_TEST_LARGE");
+    size_t n_bytes = (large != NULL ? (size_t)strtoull(large, NULL, 10) : 64) << 20;
+    char *root = tree_create();
+    pid_t child = fork();
+    if (child == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        fxtap_dump_options options = ss_options(root);
+        fxtap_capture *capture = ss_capture(ss_open(&options), 1, 1);
+        float *values = calloc(1, n_bytes);
+        for (int step = 0; values != NULL; step++) {
+            values[0] = (float)step;
+            ss_run(capture, 1, values, n_bytes / sizeof *values, NULL);
+        }
+        _exit(1);
+    }
+    const char *partial = NULL;
+    for (int i = 0; i < 20000 && partial == NULL; i++) { /* until a file has begun to grow */
+        wait_us(1000);
+        partial = growing_file(tree_path(root, RANK "/graph_1"), n_bytes);
+    }
+    assert_int_equal(kill(child, SIGKILL), 0);
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFSIGNALED(status));
+    assert_non_null(partial);
+    ss_check(root); /* every file of a step is whole and in the index */
+    tree_remove(root);
 }
 
 static void test_exit_without_close(void **state)
@@ -409,6 +466,7 @@ int main(void)
         cmocka_unit_test(test_fork_inside_a_call),
         cmocka_unit_test(test_fork_while_others_write),
         cmocka_unit_test(test_kills),
+        cmocka_unit_test(test_kill_in_a_large_write),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
