@@ -48,12 +48,17 @@ def alternate(contenders: dict[str, Run], rounds: int) -> dict[str, float]:
 
 
 def compiled(model: torch.nn.Module, inputs: tuple[Any, ...], backend: Any) -> Run:
-    """Compile a model with a backend and return one inference call of it."""
+    """Compile a model with a backend and return one inference call of it, with other token ids each time.
+
+    With the same inputs every step's contents would be there already, and a dump would only make links.
+    """
     function = torch.compile(model, backend=backend)
+    highest = int(max(tensor.max() for tensor in inputs))
 
     def run() -> None:
+        fresh = [torch.randint_like(tensor, 0, highest + 1) for tensor in inputs]
         with torch.no_grad():
-            function(*inputs)
+            function(*fresh)
 
     run()
     return run
