@@ -138,6 +138,7 @@ struct fx_ge_op {
     const void *bytes;       /* a Const's data, little-endian */
     size_t n_bytes;
     const char *counted_as;  /* what its name was made from */
+    bool is_read;            /* an operator has it as an input: set while the graph is optimised */
 };
 
 typedef struct fx_ge_graph {

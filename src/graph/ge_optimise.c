@@ -134,32 +134,33 @@ static void return_assignments(fx_ge_graph *graph)
 
 /* ---- unused inputs ---- */
 
-static bool is_read(const fx_ge_graph *graph, const fx_ge_op *op)
+static void mark_read(const fx_ge_graph *graph)
 {
     for (size_t i = 0; i < graph->n_ops; i++) {
         for (size_t j = 0; j < graph->ops[i]->n_inputs; j++) {
-            if (graph->ops[i]->inputs[j].op == op) {
-                return true;
+            if (graph->ops[i]->inputs[j].op != NULL) {
+                graph->ops[i]->inputs[j].op->is_read = true;
             }
         }
     }
-    return false;
 }
 
 static void drop_unread(fx_ge_graph *graph)
 {
     int64_t index = 0;
+    size_t n = 0;
+    mark_read(graph);
     for (size_t i = 0; i < graph->n_ops; i++) {
         fx_ge_op *op = graph->ops[i];
-        if (!is_type(op, "Data")) {
-            continue;
-        }
-        if (is_read(graph, op)) {
+        bool is_data = is_type(op, "Data");
+        if (is_data && op->is_read) {
             op->attrs[0].value = fx_val_int(index++);
-        } else {
-            remove_op(graph, i--);
+        }
+        if (!is_data || op->is_read) {
+            graph->ops[n++] = op;
         }
     }
+    graph->n_ops = n;
 }
 
 /* ---- names, dtypes, layouts ---- */

@@ -33,7 +33,6 @@ static const fx_recipe RECIPES[] = {
     UNARY("cosh", "Cosh"),
     UNARY("erf", "Erf"),
     UNARY("erfinv", "Erfinv"),
-    UNARY_OUT("erfinv", "Erfinv"),
     {"aten.exp.default", "self", "Exp(dtype(self) == bool ? to(self, out) : self)", false},
     UNARY("expm1", "Expm1"),
     UNARY_OUT("expm1", "Expm1"),
