@@ -99,8 +99,16 @@ void fx_name_prefix(const char *stem, fxtap_io io, const char *position, char ds
     if (length + tail > FX_PREFIX_MAX) {
         append_hash(short_stem, length, FX_PREFIX_MAX - tail, XXH3_64bits(stem, length));
     }
-    int written = snprintf(dst, FX_PREFIX_MAX + 1, "%s.%s.%s.", short_stem, io_name, short_position);
-    *length_out = (size_t)written;
+    const char *const parts[] = {short_stem, io_name, short_position};
+    size_t used = 0;
+    for (size_t i = 0; i < 3; i++) { /* printf is slow under PyTorch: see fx_u64_text() */
+        size_t n = strlen(parts[i]);
+        memcpy(dst + used, parts[i], n);
+        used += n;
+        dst[used++] = '.';
+    }
+    dst[used] = '\0';
+    *length_out = used;
 }
 
 static void put_digits(char *dst, uint64_t value, int n_digits)
