@@ -1,8 +1,8 @@
 """Forked children, failing dumps, exit without close."""
 
 import os
-import resource
 import shutil
+import signal
 import subprocess
 import sys
 import textwrap
@@ -102,17 +102,72 @@ def test_operator_that_raises(tmp_path: Path) -> None:
     assert len(failed) == 1 and "sin-aten.sin.default.OUTPUT.0" in stems(failed[0])
 
 
-def test_few_descriptors(tmp_path: Path) -> None:
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    model = torch.compile(lambda x: [x + k for k in range(60)], backend=dumping(tmp_path))
-    in_use = len(os.listdir("/proc/self/fd"))  # noqa: PTH208
-    resource.setrlimit(resource.RLIMIT_NOFILE, (in_use + 64, hard))
+def test_sixty_four_descriptors(tmp_path: Path) -> None:
+    done = python(
+        """
+        import os, resource, torch, fxtap
+        resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+        options = {"data_dump.type": "npy", "data_dump.path": "out", "data_dump.threads": 8}
+        model = torch.compile(lambda x: [x + k for k in range(60)], backend="fxtap", options=options)
+        for k in range(3):
+            model(torch.full((3,), float(k)))
+            print(len(os.listdir("/proc/self/fd")))
+        """,
+        tmp_path,
+    )
+    assert done.returncode == 0, done.stderr
+    counts = list(map(int, done.stdout.split()))
+    assert counts[1] == counts[2] < 32
+    (graph,) = graphs(tmp_path / "out")
+    assert [len(stems(graph / str(step))) for step in range(3)] == [180] * 3
+
+
+def test_ctrl_c_in_the_middle_of_a_step(tmp_path: Path) -> None:
+    code = """
+        import time, torch, fxtap
+        wait = False
+        @torch.library.custom_op("fxtap_test::long", mutates_args=())
+        def long(x: torch.Tensor) -> torch.Tensor:
+            if wait:
+                print("waiting", flush=True)
+                time.sleep(100)
+            return x.clone()
+        @long.register_fake
+        def _(x):
+            return torch.empty_like(x)
+        def model(x):
+            for _ in range(20):
+                x = x * 1.01
+            return long(x) + 1
+        options = {"data_dump.type": "npy", "data_dump.path": "out"}
+        compiled = torch.compile(model, backend="fxtap", options=options)
+        compiled(torch.rand(20_000))
+        wait = True
+        compiled(torch.rand(20_000))
+        """
+    process = subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(code)],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     try:
-        model(torch.ones(3))
+        assert process.stdout is not None and process.stdout.readline() == "waiting\n"
+        process.send_signal(signal.SIGINT)
+        _, messages = process.communicate(timeout=120)
     finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-    (graph,) = graphs(tmp_path)
-    assert len(stems(graph / "0")) == 180
+        process.kill()
+    assert process.returncode == -signal.SIGINT
+    assert "\nKeyboardInterrupt\n" in messages and "Error" not in messages
+    assert "in node long = fxtap_test.long.default" in messages
+    (graph,) = fxtap.open(tmp_path / "out").graphs
+    whole, failed = graph.steps
+    assert (whole.state, failed.state, failed.reason) == ("whole", "failed", "KeyboardInterrupt()")
+    assert len(whole.tensors(io="OUTPUT")) == 21
+    values = [tensor.numpy() for tensor in failed.tensors(io="OUTPUT")]
+    assert len(values) == 20 and all(len(value) == 20_000 for value in values)
+    assert not list((tmp_path / "out").rglob(".*.partial"))
 
 
 def test_ranks(tmp_path: Path) -> None:
@@ -190,16 +245,23 @@ def test_many_processes_start_one_fresh_root_together(tmp_path: Path) -> None:
     assert values == set(range(16))
 
 
-def test_root_that_vanishes_between_steps(tmp_path: Path) -> None:
-    model = torch.compile(torch.sin, backend=dumping(tmp_path / "out"))
-    model(torch.ones(2))
-    shutil.rmtree(tmp_path / "out")
-    try:
-        assert torch.equal(model(torch.ones(2)), torch.ones(2).sin())
-    except OSError as error:  # one clear line, or a new tree: both are right, a crash or silence is not
-        assert str(tmp_path) in str(error)
-    else:
-        assert list((tmp_path / "out").rglob("*.npy"))
+@pytest.mark.parametrize("what", ["out", "out/worldsize*", "out/worldsize*/graph_*"])
+def test_root_that_vanishes_between_steps(what: str, tmp_path: Path) -> None:
+    """The tree is made again, with the next number of a step, and is a dump like any other."""
+    root = tmp_path / "out"
+    model = torch.compile(torch.sin, backend=dumping(root), dynamic=False)
+    for step in range(3):
+        x = torch.full((2,), float(step))
+        assert torch.equal(model(x), x.sin())
+        if step < 2:
+            (folder,) = tmp_path.glob(what)
+            shutil.rmtree(folder)
+    (graph,) = graphs(root)
+    assert [path.name for path in graph.iterdir()] == ["2"]
+    assert load(graph / "2", "sin-aten.sin.default.INPUT.0").tolist() == [2.0, 2.0]
+    dump = fxtap.open(root)
+    assert dump.graphs[-1].steps[-1].state == "whole"
+    assert dump.graphs[-1].steps[-1].tensors(io="OUTPUT")[0].numpy().tolist() == x.sin().tolist()
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs to become another user")
