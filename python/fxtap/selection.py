@@ -77,7 +77,7 @@ def _not_selected(node: Node, target: str, flags: frozenset[str], custom_ops: bo
     if "aten" in flags or target in known_operators():
         return None
     if isinstance(node.target, HigherOrderOperator):
-        return "higher-order operator"
+        return "higher-order operator; what its graphs run is not dumped"
     return None if custom_ops else "non aten target"
 
 

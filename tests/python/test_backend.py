@@ -107,6 +107,10 @@ def test_cond(tmp_path: Path) -> None:
     assert torch.equal(run(tmp_path, branch, torch.ones(3)), torch.ones(3).sin())
     (graph,) = graphs(tmp_path)
     assert nodes(graph / "0") == {"sum_1", "gt"}
+    # the index says that what the branches run is not covered
+    (reader,) = fxtap.open(tmp_path).graphs
+    reasons = {node.name: node.skipped for node in reader.nodes}
+    assert reasons["cond"] == "higher-order operator; what its graphs run is not dumped" and not reasons["sum_1"]
 
 
 def test_inference_mode(tmp_path: Path) -> None:
