@@ -96,9 +96,7 @@ def check_whatever_is_there(root: Path, n_failed: int, n_whole: int, *, with_fil
     steps = [step for graph in dump.graphs for step in graph.steps]
     states = [step.state for step in steps]
     assert states.count("whole") == n_whole
-    assert (
-        states.count("failed") + states.count("partial") <= n_failed
-    )  # no room for a folder, or a name
+    assert states.count("failed") + states.count("partial") <= n_failed  # no room for a folder, or a name
     assert len(states) <= n_failed + n_whole
     for path in root.rglob("*.npy"):
         assert np.load(path, allow_pickle=False).shape in [(), (16,), (20_000,), (300_000,)]
