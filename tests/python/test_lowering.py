@@ -268,3 +268,11 @@ def test_large_graph() -> None:
         assert text.count("MatMul") >= 1666
         assert best < 2, (form, best)
         print(json.dumps({form: best}))
+
+
+def test_tensorboard() -> None:
+    """TensorBoard's own message reads pbtxt."""
+    graph_pb2 = pytest.importorskip("tensorboard.compat.proto.graph_pb2")
+    for text in HOSTILE:
+        graph = text_format.Parse(printed(graph_of(text, target=hostile), "pbtxt"), graph_pb2.GraphDef())
+        assert [node.op for node in graph.node][-1] == "NetOutput"
