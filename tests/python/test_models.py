@@ -1,6 +1,7 @@
 """Whole models: outputs and gradients are aot_eager's bit for bit, and every saved array is what torch computed."""
 
 import runpy
+import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -97,6 +98,20 @@ def gpt2() -> tuple[torch.nn.Module, Run]:
     return model, run
 
 
+def gpt2_whole() -> tuple[torch.nn.Module, Run]:
+    """GPT-2 with its 124 million parameters."""
+    transformers = pytest.importorskip("transformers")
+    model = transformers.GPT2LMHeadModel(transformers.GPT2Config()).eval()
+    assert 124e6 < sum(parameter.numel() for parameter in model.parameters()) < 125e6
+    tokens = torch.randint(0, 50257, (1, 16))
+
+    def run(compiled: Callable[..., Any]) -> Any:
+        with torch.no_grad():
+            return compiled(input_ids=tokens, use_cache=False).logits
+
+    return model, run
+
+
 def cnn() -> tuple[torch.nn.Module, Run]:
     model = torch.nn.Sequential(
         torch.nn.Conv2d(3, 8, 3, padding=1),
@@ -142,6 +157,12 @@ def test_minilm(attention: str, tmp_path: Path) -> None:
 
 def test_gpt2(tmp_path: Path) -> None:
     compare(gpt2, tmp_path)
+
+
+@pytest.mark.long
+def test_gpt2_whole(tmp_path: Path) -> None:
+    compare(gpt2_whole, tmp_path)
+    shutil.rmtree(tmp_path)
 
 
 def test_cnn_with_batch_norm(tmp_path: Path) -> None:
