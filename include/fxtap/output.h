@@ -62,6 +62,11 @@ FXTAP_API void fxtap_json_double(fxtap_json *json, const char *key, double value
 FXTAP_API void fxtap_json_string(fxtap_json *json, const char *key, const char *value); /* NULL: null */
 FXTAP_API void fxtap_json_string_n(fxtap_json *json, const char *key, const char *value, size_t length);
 
+/*
+ * JSON strings and CSV fields are valid UTF-8 and hold nothing that steers a terminal: bad bytes become U+FFFD, control
+ * and direction characters are escaped (in CSV, which has no escapes, spelled out as \u001b; tabs and line ends stay).
+ */
+
 /* One CSV field (RFC 4180: quoted only where it must be); `first` is false where a comma goes before it. */
 FXTAP_API void fxtap_csv_field(fxtap_buffer *out, const char *value, bool first);
 FXTAP_API void fxtap_csv_end_row(fxtap_buffer *out); /* CR LF */

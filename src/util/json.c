@@ -53,7 +53,11 @@ static void quoted(fxtap_buffer *out, const char *text, size_t length)
         } else if (code_point < 0x80) {
             escape(out, (unsigned char)text[at++]);
         } else {
-            fxtap_buffer_append(out, text + at, used);
+            if (fx_utf8_is_shown(code_point)) {
+                fxtap_buffer_append(out, text + at, used);
+            } else {
+                fxtap_buffer_printf(out, "\\u%04x", (unsigned)code_point);
+            }
             at += used;
         }
     }

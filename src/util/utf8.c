@@ -58,6 +58,15 @@ size_t fx_utf8_encode(uint32_t c, char out[4])
     return n;
 }
 
+bool fx_utf8_is_shown(uint32_t c)
+{
+    if (c < 0x20 || (c >= 0x7F && c < 0xA0)) {
+        return false;
+    }
+    return c != 0x061C && !(c >= 0x200B && c <= 0x200F) && !(c >= 0x2028 && c <= 0x202E) &&
+           !(c >= 0x2060 && c <= 0x206F) && c != 0xFEFF && !(c >= 0xFFF9 && c <= 0xFFFB);
+}
+
 bool fx_utf8_is_valid(const char *text, size_t length)
 {
     for (size_t at = 0, used; at < length; at += used) {

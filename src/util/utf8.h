@@ -14,6 +14,12 @@ uint32_t fx_utf8_decode(const char *text, size_t length, size_t *used_out);
 /* Writes one code point (a surrogate or one over U+10FFFF becomes U+FFFD); returns the number of bytes, 1 to 4. */
 size_t fx_utf8_encode(uint32_t code_point, char out[4]);
 
+/*
+ * Whether a code point may go to a terminal as it is: no control character, no mark that takes no place or turns the
+ * direction of writing. Machine-readable output escapes the others, since it is printed to terminals too.
+ */
+bool fx_utf8_is_shown(uint32_t code_point);
+
 bool fx_utf8_is_valid(const char *text, size_t length);
 
 /*

@@ -203,6 +203,32 @@ static void test_json(void **state)
     fxtap_buffer_clear(&buffer);
 }
 
+/* C1 controls, the direction of writing, a mark that takes no place; printable characters stay. */
+static void test_json_does_not_steer_a_terminal(void **state)
+{
+    (void)state;
+    fxtap_buffer buffer;
+    fxtap_json json;
+    fxtap_buffer_init(&buffer);
+    fxtap_json_init(&json, &buffer, false);
+    fxtap_json_string(&json, NULL, "\xc2\x9b" "31m\xe2\x80\xae\xef\xbb\xbf\xe6\xbc\xa2\xf0\x9f\x98\x80");
+    assert_string_equal(buffer.bytes, "\"\\u009b31m\\u202e\\ufeff\xe6\xbc\xa2\xf0\x9f\x98\x80\"");
+    fxtap_buffer_clear(&buffer);
+}
+
+static void test_csv_is_utf8_and_does_not_steer_a_terminal(void **state)
+{
+    (void)state;
+    fxtap_buffer buffer;
+    fxtap_buffer_init(&buffer);
+    fxtap_csv_field(&buffer, "\x1b[31m\xc2\x9b,\xff\xed\xa0\x80\"\x7f\t\xe6\xbc\xa2", true);
+    fxtap_csv_field(&buffer, "\x1b\xff", false);
+    assert_string_equal(buffer.bytes, "\"\\u001b[31m\\u009b,\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\"\""
+                                      "\\u007f\t\xe6\xbc\xa2\","
+                                      "\\u001b\xef\xbf\xbd");
+    fxtap_buffer_clear(&buffer);
+}
+
 static void test_json_pretty(void **state)
 {
     (void)state;
@@ -366,6 +392,8 @@ int main(void)
         cmocka_unit_test(test_json_pretty),
         cmocka_unit_test(test_json_too_deep),
         cmocka_unit_test(test_csv),
+        cmocka_unit_test(test_json_does_not_steer_a_terminal),
+        cmocka_unit_test(test_csv_is_utf8_and_does_not_steer_a_terminal),
         cmocka_unit_test(test_glob),
         cmocka_unit_test(test_glob_takes_no_exponential_time),
         cmocka_unit_test(test_printf_of_any_length),
