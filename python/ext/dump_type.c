@@ -91,29 +91,49 @@ static PyObject *open_dump(PyTypeObject *type, const fxtap_dump_options *options
     return (PyObject *)self;
 }
 
+/* The UTF-8 of a str or None into a new reference and the text that it owns; -1 with an exception. */
+static int take_text(PyObject *text, PyObject **bytes_out, const char **text_out)
+{
+    if (text == NULL || text == Py_None) {
+        return 0;
+    }
+    if (!PyUnicode_Check(text)) {
+        PyErr_Format(PyExc_TypeError, "versions and command are str or None, not %R", Py_TYPE(text));
+        return -1;
+    }
+    *bytes_out = fx_utf8(text);
+    *text_out = *bytes_out == NULL ? NULL : PyBytes_AsString(*bytes_out);
+    return *bytes_out == NULL ? -1 : 0;
+}
+
 static PyObject *new_dump(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
     static char *names[] = {"path",        "world_size", "rank",     "type",    "sync", "dedup",
                             "queue_bytes", "threads",    "versions", "command", NULL};
     PyObject *path = NULL;
+    PyObject *texts[2] = {NULL, NULL};
+    PyObject *bytes[2] = {NULL, NULL};
     const char *type_name = "npy";
     int sync = 0;
     int dedup = 1;
     unsigned long long queue_bytes = 0;
     fxtap_dump_options options = {.struct_size = sizeof options, .world_size = 1};
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&|$iisppKizz:Dump", names, PyUnicode_FSConverter, &path,
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&|$iisppKiOO:Dump", names, PyUnicode_FSConverter, &path,
                                      &options.world_size, &options.rank, &type_name, &sync, &dedup, &queue_bytes,
-                                     &options.n_threads, &options.versions, &options.command)) {
+                                     &options.n_threads, &texts[0], &texts[1])) {
         return NULL;
     }
     PyObject *self = NULL;
-    if (set_type(type_name, &options) == 0) {
+    if (set_type(type_name, &options) == 0 && take_text(texts[0], &bytes[0], &options.versions) == 0 &&
+        take_text(texts[1], &bytes[1], &options.command) == 0) {
         options.path = PyBytes_AsString(path);
         options.sync = sync != 0;
         options.no_dedup = dedup == 0;
         options.queue_bytes = queue_bytes;
         self = open_dump(type, &options);
     }
+    Py_XDECREF(bytes[0]);
+    Py_XDECREF(bytes[1]);
     Py_DECREF(path);
     return self;
 }

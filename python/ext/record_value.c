@@ -272,7 +272,7 @@ static int add_any(fx_recorder *r, PyObject *object, fxtap_value *out)
         return add_number(r, object, out);
     }
     if (PyUnicode_Check(object)) {
-        return add_bytes(r, FXTAP_V_STRING, fx_utf8(object), out);
+        return add_bytes(r, FXTAP_V_STRING, PyUnicode_AsEncodedString(object, "utf-8", "surrogatepass"), out);
     }
     if (PyBytes_Check(object)) {
         return add_bytes(r, FXTAP_V_BYTES, Py_NewRef(object), out);

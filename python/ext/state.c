@@ -29,7 +29,7 @@ int fx_optional_attr(PyObject *object, const char *name, PyObject **out)
 
 PyObject *fx_utf8(PyObject *text)
 {
-    return PyUnicode_AsEncodedString(text, "utf-8", "surrogatepass");
+    return PyUnicode_AsEncodedString(text, "utf-8", "backslashreplace");
 }
 
 int fx_add_type(PyObject *module, PyType_Spec *spec, PyObject **slot)

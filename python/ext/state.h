@@ -76,7 +76,10 @@ void fx_state_clear(fx_state *state);
 /* An attribute that may be missing: 1 and a new reference, 0 without an exception, -1 with one. */
 int fx_optional_attr(PyObject *object, const char *name, PyObject **out);
 
-/* UTF-8 of a str, lone surrogates as WTF-8; a bytes object, or NULL with an exception. */
+/*
+ * UTF-8 of a str; a bytes object, or NULL with an exception. A lone surrogate (a byte of a path or an argument that is
+ * no UTF-8) is spelled out as "\udcff", so that whatever reads the index can decode it.
+ */
 PyObject *fx_utf8(PyObject *text);
 
 /* Adds one of our types to the module and keeps it in *slot. */

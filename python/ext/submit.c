@@ -7,6 +7,7 @@
 
 #define RELEASE_GIL_BYTES 65536
 #define MAX_SKIP_TEXT 256
+#define MAX_NESTING 64
 
 typedef struct fx_capture capture;
 
@@ -159,8 +160,25 @@ static int submit_alias(capture *c, fx_place *place, PyObject *tensor, const fx_
     return !same_form || fx_known_add(&c->known, tensor, bridged, ticket) == 0 ? 1 : -1;
 }
 
-static int submit_view(capture *c, fx_place *place, PyObject *tensor, fx_bridged *bridged)
+/* 1 where no array can hold the view (a float4 pair without an axis): skipped, with the reason. 0; -1: exception. */
+static int skip_unsupported(capture *c, fx_place *place, fxtap_io io, const fxtap_view *view)
 {
+    fxtap_status status = fxtap_view_check(view);
+    if (status != FXTAP_E_INVALID && status != FXTAP_E_UNSUPPORTED) {
+        return ok(status);
+    }
+    PyObject *reason = PyUnicode_FromFormat("cannot be saved: %s", fxtap_error_message());
+    int result = skip_text(c, place, io, reason);
+    Py_XDECREF(reason);
+    return result < 0 ? -1 : 1;
+}
+
+static int submit_view(capture *c, fx_place *place, fxtap_io io, PyObject *tensor, fx_bridged *bridged)
+{
+    int is_skipped = skip_unsupported(c, place, io, &bridged->view);
+    if (is_skipped != 0) {
+        return is_skipped < 0 ? -1 : 0;
+    }
     int is_alias = submit_alias(c, place, tensor, bridged);
     if (is_alias != 0) {
         return is_alias < 0 ? -1 : 0;
@@ -185,7 +203,8 @@ static int submit_tensor(capture *c, fx_place *place, fxtap_io io, PyObject *ten
     if (fx_bridge_take(c->state, tensor, c->is_guarded, &bridged) < 0) {
         return -1;
     }
-    int status = bridged.skip != NULL ? skip_text(c, place, io, bridged.skip) : submit_view(c, place, tensor, &bridged);
+    int status = bridged.skip != NULL ? skip_text(c, place, io, bridged.skip)
+                                      : submit_view(c, place, io, tensor, &bridged);
     fx_bridge_drop(&bridged);
     return status;
 }
@@ -222,9 +241,12 @@ static Py_ssize_t length_of(PyObject *sequence)
 
 static int submit_elements(capture *c, fx_place *place, fxtap_io io, PyObject *sequence)
 {
-    if (Py_EnterRecursiveCall(" in a node's arguments")) {
-        return -1;
+    int is_inside = c->depth == MAX_NESTING ? 1 : Py_ReprEnter(sequence);
+    if (is_inside != 0) {
+        const char *reason = c->depth == MAX_NESTING ? "nested too deep" : "a list inside itself";
+        return is_inside < 0 ? -1 : fx_submit_skip(c, place, io, reason);
     }
+    c->depth++;
     int status = 0;
     for (Py_ssize_t i = 0; status == 0 && i < length_of(sequence); i++) {
         fx_place *child = fx_place_child(place, (size_t)i);
@@ -232,7 +254,8 @@ static int submit_elements(capture *c, fx_place *place, fxtap_io io, PyObject *s
         status = child == NULL || item == NULL ? -1 : fx_submit(c, child, io, item);
         Py_XDECREF(item);
     }
-    Py_LeaveRecursiveCall();
+    c->depth--;
+    Py_ReprLeave(sequence);
     return status;
 }
 

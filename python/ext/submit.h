@@ -30,6 +30,7 @@ struct fx_capture {
     PyObject *error;         /* what: the exception; owned */
     fx_node_plan *node;      /* that runs */
     uint64_t stamp_us;
+    unsigned int depth;      /* lists around the value that is being submitted */
     fx_known known;
     fx_held *done;           /* jobs are over: to be given up */
 };
