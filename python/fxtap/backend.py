@@ -23,7 +23,7 @@ from .debug_files import DebugFiles
 from .environment import apply_environment
 from .scope import active
 from .selection import skip_reasons
-from .session import next_graph_id, open_dump, watch_fork
+from .session import Block, next_graph_id, open_dump, watch_fork
 from .weights import mark_weights
 
 __all__ = ["Backend", "fxtap", "get_npu_backend"]
@@ -58,7 +58,7 @@ class CompiledGraph:
     In a forked child its program is made anew, with a graph number and a run of the child's own.
     """
 
-    def __init__(self, gm: GraphModule, kind: str, config: CompilerConfig) -> None:
+    def __init__(self, gm: GraphModule, kind: str, config: CompilerConfig, block: Block | None = None) -> None:
         self._boxed_call = True  # in the instance: torch's wrappers copy __dict__
         self.gm = gm
         self.kind = kind
@@ -67,8 +67,8 @@ class CompiledGraph:
         self.record: _core.Graph | None = None
         self.skip: list[str | None] = []
         mark_weights(gm)
-        if config.debug.data_dump.enabled:
-            self.dump = open_dump(config)
+        if config.debug.data_dump.enabled and not (block is not None and block.ended):
+            self.dump = open_dump(config, block)
             self.record = _core.record(gm, kind)
             keep = config.get("debug.data_dump.filter")
             self.skip = skip_reasons(gm, self.record, keep, bool(config.get("debug.data_dump.custom_ops")))
@@ -102,8 +102,8 @@ class CompiledGraph:
             self.program = self._make_program()
 
     def __call__(self, arguments: list[Any]) -> Any:
-        if self._first_call is not None:
-            first_call, self._first_call = self._first_call, None
+        first_call, self._first_call = self._first_call, None  # read once: other threads may be here as well
+        if first_call is not None:
             first_call()
         return self.program(arguments)
 
@@ -142,14 +142,20 @@ class Backend:
         Called at each compilation; returns the configuration for it, which the backend may change.
     decompositions
         Operator -> function, handed to AOTAutograd.
+    block
+        Called at each compilation; returns the `fxtap.dump` block that it belongs to, None outside of blocks.
     """
 
     __name__ = "fxtap"
 
     def __init__(
-        self, configure: Callable[[], CompilerConfig], decompositions: Mapping[Any, Any] | None = None
+        self,
+        configure: Callable[[], CompilerConfig],
+        decompositions: Mapping[Any, Any] | None = None,
+        block: Callable[[], Block | None] = lambda: None,
     ) -> None:
         self._configure = configure
+        self._block = block
         self._decompositions = dict(decompositions or {})
         self._warned = False
 
@@ -204,8 +210,10 @@ class Backend:
         return self._with_files(inner, files) if files.wanted else inner
 
     def _run_loop(self, config: CompilerConfig) -> Callable[..., Any]:
+        block = self._block()
+
         def compiler(kind: str) -> Compiler:
-            return lambda gm, _inputs: CompiledGraph(gm, kind, config)
+            return lambda gm, _inputs: CompiledGraph(gm, kind, config, block)
 
         keep_mutations = bool(config.get("experimental_config.keep_inference_input_mutations"))
         return self._trace(compiler, keep_mutations=keep_mutations)
@@ -243,8 +251,9 @@ class Backend:
 
             @functools.wraps(compiled)
             def call(*arguments: Any) -> Any:
-                while records:
-                    files.at_first_call(*records.pop(0))
+                pending, records[:] = list(records), []
+                for record, number in pending:
+                    files.at_first_call(record, number)
                 return compiled(*arguments)
 
             disable: Callable[..., Any] = torch.compiler.disable
@@ -295,10 +304,15 @@ def get_npu_backend(
 
 def _named_config() -> CompilerConfig:
     scoped = active.get()
-    return scoped.copy() if scoped is not None else apply_environment(CompilerConfig())
+    return scoped[0].copy() if scoped is not None else apply_environment(CompilerConfig())
 
 
-_named = Backend(_named_config)
+def _named_block() -> Block | None:
+    scoped = active.get()
+    return scoped[1] if scoped is not None else None
+
+
+_named = Backend(_named_config, block=_named_block)
 
 
 def fxtap(gm: GraphModule, example_inputs: Sequence[Any], **kwargs: Any) -> Callable[..., Any]:

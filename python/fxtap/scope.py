@@ -10,12 +10,12 @@ from typing import Any
 
 from .config import CompilerConfig
 from .selection import Filter
-from .session import close_dump, open_dump
+from .session import Block, close_block
 
 __all__ = ["active", "dump"]
 
-active: ContextVar[CompilerConfig | None] = ContextVar("fxtap_active", default=None)
-"""The configuration of the innermost `fxtap.dump` block that this thread is in."""
+active: ContextVar[tuple[CompilerConfig, Block] | None] = ContextVar("fxtap_active", default=None)
+"""The innermost `fxtap.dump` block that this thread is in: its configuration, and what it opened."""
 
 
 @contextlib.contextmanager
@@ -29,7 +29,8 @@ def dump(
     """Dump the models that the backend "fxtap" compiles inside a `with` block.
 
     A model is compiled at its first call, so that is the call to have inside. When the block ends the dump is whole
-    on disk and closed; the models run on without dumping.
+    on disk and closed; the models run on without dumping. Blocks inside each other, or in several threads, may share a
+    path: the last that ends closes the dump.
 
     Parameters
     ----------
@@ -59,10 +60,10 @@ def dump(
     config.debug.data_dump.filter = filter
     for name, value in options.items():
         setattr(config.debug.data_dump, name, value)
-    token = active.set(config)
+    block = Block()
+    token = active.set((config, block))
     try:
         yield config
     finally:
         active.reset(token)
-        if config.debug.data_dump.enabled:
-            close_dump(open_dump(config))
+        close_block(block)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import itertools
+import logging
 import os
 import platform
 import sys
@@ -19,7 +21,9 @@ import torch.distributed
 from ._core import Dump
 from .config import CompilerConfig
 
-__all__ = ["close_dump", "next_graph_id", "open_dump", "watch_fork", "world"]
+__all__ = ["Block", "close_block", "next_graph_id", "open_dump", "watch_fork", "world"]
+
+logger = logging.getLogger("fxtap")
 
 
 class Forkable(Protocol):
@@ -29,7 +33,17 @@ class Forkable(Protocol):
         """Called once in the child, before anything else of fxtap runs there."""
 
 
+class Block:
+    """The dumps that one `fxtap.dump` block opened; changed under the session's lock only."""
+
+    def __init__(self) -> None:
+        self.dumps: list[Dump] = []
+        self.ended = False
+
+
 _lock = threading.Lock()
+_blocks: set[Block] = set()
+_kept: set[Dump | None] = set()  # opened outside of blocks: no block closes them
 _dumps: dict[tuple[object, ...], Dump] = {}
 _graph_ids: Iterator[int] = itertools.count(1)
 _watchers: weakref.WeakSet[Forkable] = weakref.WeakSet()
@@ -55,10 +69,11 @@ def versions() -> str:
     return f"torch {torch.__version__}, numpy {numpy.__version__}, python {platform.python_version()}"
 
 
-def open_dump(config: CompilerConfig) -> Dump:
+def open_dump(config: CompilerConfig, block: Block | None = None) -> Dump:
     """Return the dump that a configuration asks for, shared by all graphs of the process that ask for the same.
 
-    Nothing is on disk before the first tensor is.
+    Nothing is on disk before the first tensor is. With a block, the dump is closed when that block has ended, and every
+    other that it was opened for.
     """
     size, rank = world()
     kind: str = config.get("debug.data_dump.type")
@@ -70,6 +85,7 @@ def open_dump(config: CompilerConfig) -> Dump:
     with _lock:
         dump = _dumps.get(key)
         if dump is None or dump.closed:
+            _kept.discard(dump)
             dump = _dumps[key] = Dump(
                 path,
                 world_size=size,
@@ -82,15 +98,32 @@ def open_dump(config: CompilerConfig) -> Dump:
                 versions=versions(),
                 command=" ".join(sys.argv),
             )
+        if block is None:
+            _kept.add(dump)
+        elif dump not in block.dumps:
+            block.dumps.append(dump)
+            _blocks.add(block)
         return dump
 
 
-def close_dump(dump: Dump) -> None:
-    """Close a dump and forget it; programs that used it run without dumping from then on."""
+def close_block(block: Block) -> None:
+    """End a block: close the dumps that it alone used; programs that used them run without dumping from then on.
+
+    Raises
+    ------
+    OSError
+        A dump could not be closed; the others are.
+    """
     with _lock:
-        for key in [key for key, known in _dumps.items() if known is dump]:
+        block.ended = True
+        _blocks.discard(block)
+        in_use = _kept.union(*(other.dumps for other in _blocks))
+        closing = [dump for dump in block.dumps if dump not in in_use]
+        for key in [key for key, dump in _dumps.items() if dump in closing]:
             del _dumps[key]
-    dump.close()
+    with contextlib.ExitStack() as stack:
+        for dump in closing:
+            stack.callback(dump.close)
 
 
 def watch_fork(watcher: Forkable) -> None:
@@ -102,7 +135,10 @@ def watch_fork(watcher: Forkable) -> None:
 @atexit.register
 def _close_all() -> None:
     for dump in list(_dumps.values()):
-        dump.close()
+        try:
+            dump.close()
+        except Exception as error:  # the others are closed all the same
+            logger.error("the dump in %s could not be closed: %s", dump.rank_path, error)
     _dumps.clear()
 
 

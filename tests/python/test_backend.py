@@ -13,6 +13,7 @@ from torch.fx import Node
 import fxtap
 from dumps import dumping, graphs, load, nodes, run, stems
 from fxtap.backend import DUMP_WARNING, EAGER_WARNING
+from fxtap.scope import active
 from fxtap.session import open_dump
 
 O = torch.ops.aten  # noqa: E741
@@ -353,11 +354,49 @@ class TestByName:
         model = torch.compile(lambda x: x.sin().cos(), backend="fxtap")
         with fxtap.dump(tmp_path, filter="cos", sync=True) as config:
             model(torch.ones(2))
-            dump = open_dump(config)
+            scoped = active.get()
+            assert scoped is not None
+            dump = open_dump(config, scoped[1])
         assert dump.closed
         assert torch.equal(model(torch.ones(2)), torch.ones(2).sin().cos())
         (graph,) = graphs(tmp_path)
         assert nodes(graph / "0") == {"cos"} and [path.name for path in graph.iterdir()] == ["0"]
+
+    def test_blocks_share_a_path(self, tmp_path: Path) -> None:
+        outer = torch.compile(lambda x: x.sin(), backend="fxtap")
+        inner = torch.compile(lambda x: x.cos(), backend="fxtap")
+        with fxtap.dump(tmp_path):
+            outer(torch.ones(2))
+            with fxtap.dump(tmp_path):
+                inner(torch.ones(2))
+            outer(torch.ones(2))  # still inside of its own block
+        outer(torch.ones(2))
+        assert [sorted(path.name for path in graph.iterdir()) for graph in graphs(tmp_path)] == [["0", "1"], ["0"]]
+
+    def test_block_closes_what_it_opened(self, tmp_path: Path) -> None:
+        model = torch.compile(lambda x: x.sin(), backend="fxtap")
+        with fxtap.dump(tmp_path / "a") as config:
+            model(torch.ones(2))
+            config.debug.data_dump.path = tmp_path / "b"
+        model(torch.ones(2))
+        (graph,) = graphs(tmp_path / "a")
+        assert [path.name for path in graph.iterdir()] == ["0"]
+
+    def test_backward_after_the_block_is_not_dumped(self, tmp_path: Path) -> None:
+        x = torch.ones(2, requires_grad=True)
+        with fxtap.dump(tmp_path):
+            loss = torch.compile(lambda x: x.sin().sum(), backend="fxtap")(x)
+        loss.backward()
+        assert x.grad is not None and torch.equal(x.grad, torch.ones(2).cos())
+        assert len(graphs(tmp_path)) == 1
+
+    def test_block_leaves_a_dump_that_others_use(self, tmp_path: Path) -> None:
+        model = torch.compile(lambda x: x.sin(), backend=dumping(tmp_path))
+        model(torch.ones(2))
+        with fxtap.dump(tmp_path):
+            torch.compile(lambda x: x.cos(), backend="fxtap")(torch.ones(2))
+        model(torch.ones(2))
+        assert sorted(path.name for path in graphs(tmp_path)[0].iterdir()) == ["0", "1"]
 
 
 class TestWithoutDump:
