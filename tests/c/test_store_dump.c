@@ -551,29 +551,6 @@ static void test_releases(void **state)
     tree_remove(root);
 }
 
-static void test_options(void **state)
-{
-    (void)state;
-    fxtap_dump *dump;
-    fxtap_dump_options good = ss_options("x");
-    fxtap_dump_options bad = good;
-    bad.struct_size = 3;
-    assert_int_equal(fxtap_dump_open(&bad, &dump), FXTAP_E_INVALID);
-    bad = good;
-    bad.path = "";
-    assert_int_equal(fxtap_dump_open(&bad, &dump), FXTAP_E_INVALID);
-    bad = good;
-    bad.rank = 1;
-    assert_int_equal(fxtap_dump_open(&bad, &dump), FXTAP_E_INVALID);
-    bad = good;
-    bad.type = 0;
-    assert_int_equal(fxtap_dump_open(&bad, &dump), FXTAP_E_INVALID);
-    bad = good;
-    bad.n_threads = -1;
-    assert_int_equal(fxtap_dump_open(&bad, &dump), FXTAP_E_INVALID);
-    fxtap_dump_close(NULL);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -595,7 +572,6 @@ int main(void)
         cmocka_unit_test(test_sync_has_each_file_at_once),
         cmocka_unit_test(test_edited_files_are_not_linked),
         cmocka_unit_test(test_releases),
-        cmocka_unit_test(test_options),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
