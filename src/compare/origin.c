@@ -5,7 +5,8 @@
  * own pairs; an input that was not dumped or did not pair is judged by the node that feeds it, along the graph's
  * wiring, through nodes that were not dumped. A bad node none of whose inputs disagrees is an origin; any other bad node
  * carries an earlier origin on. An origin whose inputs agree only within the tolerance, and whose output is hardly further
- * apart than they are, made no error of its own: it is where a small one left the tolerance (DRIFT).
+ * apart than they are, made no error of its own: it is where a small one left the tolerance (DRIFT). A literal (a number
+ * in the code, which no node feeds) is no input: where it differs the operator is another one, and an error begins there.
  *
  * Without a record (no index) an input that disagrees although no output before it did is an origin of the reason INPUT.
  */
@@ -94,17 +95,33 @@ static void note_close_input(const search *s, const fxtap_pair *pair, size_t nod
     }
 }
 
-static void note_bad_input(const search *s, const fxtap_pair *pair, size_t node, evidence *e)
+/* A pair at "0" covers what stands at "0.1": a list of numbers is one array. */
+static bool covers(const char *pair_position, const char *position)
 {
-    size_t producer, origin = NO_ORIGIN;
-    bool is_wired = s->wiring != NULL && fx_wiring_producer(s->wiring, node, pair->position, &producer);
-    e->any_bad = true;
-    if (e->worst_input == NULL || error_of(pair) > error_of(e->worst_input)) {
-        e->worst_input = pair;
+    size_t length = strlen(pair_position);
+    return strncmp(pair_position, position, length) == 0 && (position[length] == '\0' || position[length] == '.');
+}
+
+/* True when the graph's record is known and no node feeds this input: it is written in the code, as an epsilon is. */
+static bool is_literal(const search *s, const fxtap_pair *pair, size_t node)
+{
+    size_t n_inputs = 0;
+    if (s->wiring == NULL || node >= s->n_states) {
+        return false;
     }
-    if (!is_wired) {
-        return;
+    fx_wiring_inputs(s->wiring, node, &n_inputs);
+    for (size_t i = 0; i < n_inputs; i++) {
+        if (covers(pair->position, fx_wiring_position(s->wiring, node, i))) {
+            return false;
+        }
     }
+    return true;
+}
+
+/* Where the producer is a placeholder, the graph's own input differs. */
+static void note_bad_producer(const search *s, size_t producer, evidence *e)
+{
+    size_t origin = NO_ORIGIN;
     if (fx_wiring_is_placeholder(s->wiring, producer)) {
         e->is_graph_input = true;
         e->is_weight = fx_wiring_is_weight(s->wiring, producer);
@@ -114,16 +131,24 @@ static void note_bad_input(const search *s, const fxtap_pair *pair, size_t node,
     note_origin(e, origin);
 }
 
+static void note_bad_input(const search *s, const fxtap_pair *pair, size_t node, evidence *e)
+{
+    e->any_bad = true;
+    if (e->worst_input == NULL || error_of(pair) > error_of(e->worst_input)) {
+        e->worst_input = pair;
+    }
+    size_t n_inputs = 0;
+    const size_t *inputs = s->wiring != NULL ? fx_wiring_inputs(s->wiring, node, &n_inputs) : NULL;
+    for (size_t i = 0; i < n_inputs; i++) {
+        if (covers(pair->position, fx_wiring_position(s->wiring, node, i))) {
+            note_bad_producer(s, inputs[i], e);
+        }
+    }
+}
+
 static bool is_judged(const fxtap_pair *pair)
 {
     return pair->verdict == FXTAP_SAME || pair->verdict == FXTAP_CLOSE || fx_verdict_is_bad(pair->verdict);
-}
-
-/* A pair at "0" covers what stands at "0.1": a list of numbers is one array. */
-static bool covers(const char *pair_position, const char *position)
-{
-    size_t length = strlen(pair_position);
-    return strncmp(pair_position, position, length) == 0 && (position[length] == '\0' || position[length] == '.');
 }
 
 /* True when a judged pair stands at this place among the node's inputs. */
@@ -165,6 +190,9 @@ static evidence weigh_inputs(const search *s, const fx_node_pair *node, size_t o
             continue;
         }
         any_judged = true;
+        if (is_literal(s, pair, order)) {
+            continue; /* another literal makes another operator: what differs then began here */
+        }
         e.any_measured |= pair->measured;
         e.input_error = fmax(e.input_error, pair->measured ? error_of(pair) : 0.0);
         if (fx_verdict_is_bad(pair->verdict)) {

@@ -102,6 +102,33 @@ def check_planted(planted: Planted, root: Path, place: Place, fault: Fault) -> N
     assert report.counts["only in golden"] == report.counts["only in target"] == 0
 
 
+class Literals(nn.Module):
+    """Numbers that are written in the code: no node feeds them."""
+
+    def __init__(self, eps: float = 1e-5, slope: float = 0.1, shift: int = 2) -> None:
+        super().__init__()
+        self.first, self.norm, self.second = nn.Linear(8, 8), nn.LayerNorm(8, eps), nn.Linear(8, 8)
+        self.slope, self.shift = slope, shift
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return nn.functional.leaky_relu(self.norm(self.second(self.first(x)).roll(self.shift)), self.slope).sin()
+
+
+@pytest.mark.parametrize(
+    "change, node", [({"eps": 0.1}, "native_layer_norm"), ({"slope": 0.3}, "leaky_relu"), ({"shift": 3}, "roll")]
+)
+def test_operator_with_another_literal_is_the_origin(change: dict[str, Any], node: str, tmp_path: Path) -> None:
+    x = torch.randn(4, 8)
+    for name, arguments in (("good", {}), ("bad", change)):
+        torch.compiler.reset()
+        torch.manual_seed(0)
+        with torch.no_grad(), fxtap.dump(tmp_path / name):
+            torch.compile(Literals(**arguments).eval(), backend="fxtap")(x)
+    report = fxtap.compare(tmp_path / "good", tmp_path / "bad")
+    assert [(origin.node, origin.reason) for origin in report.origins] == [(node, "operator")]
+    assert report.origins[0].pair.io == "OUTPUT"
+
+
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("count", [pytest.param(7, id="few"), pytest.param(67, id="many", marks=pytest.mark.long)])
 def test_planted_faults(model: str, count: int, tmp_path: Path) -> None:
