@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import errno
 import html
 import os
@@ -51,6 +52,15 @@ def _html_rows(header: Sequence[str], rows: Iterable[Sequence[str]], total: int)
     if total > len(body):
         body.append(f"<tr><td colspan={len(header)}>... {total - len(body):,} more</td></tr>")
     return f"<table><thead>{line(header, 'th')}</thead><tbody>{''.join(body)}</tbody></table>"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def _hint(name: str, known: Iterable[str]) -> str:
+    near = difflib.get_close_matches(name, dict.fromkeys(known), n=1)
+    return f"; did you mean {near[0]!r}?" if near else ""
 
 
 class _Record:
@@ -339,7 +349,7 @@ class GraphReader(_Record):
         for node in self.nodes:
             if node.name == name:
                 return node
-        raise LookupError(f"graph_{self.graph} has no node {name!r}")
+        raise LookupError(f"graph_{self.graph} has no node {name!r}{_hint(name, (node.name for node in self.nodes))}")
 
     def tensors(
         self, pattern: str | None = None, *, step: int = -1, io: str | None = None, incomplete: bool = False
@@ -359,7 +369,7 @@ class GraphReader(_Record):
 
     def __repr__(self) -> str:
         kind = f"{self.kind}, " if self.kind else ""
-        return f"<Graph {self.graph}: {kind}{self.n_dumped} nodes dumped, {self.n_steps} steps>"
+        return f"<Graph {self.graph}: {kind}{_count(self.n_dumped, 'node')} dumped, {_count(self.n_steps, 'step')}>"
 
 
 class RankReader(_Record):
@@ -389,7 +399,7 @@ class RankReader(_Record):
         return [graph for graph in self._dump.graphs if graph._fields["rank_i"] == self._index]
 
     def __repr__(self) -> str:
-        return f"<Rank {self.rank} of {self.world_size}: {len(self.graphs)} graphs>"
+        return f"<Rank {self.rank} of {self.world_size}: {_count(len(self.graphs), 'graph')}>"
 
 
 _GRAPH_HEADER = ("rank", "graph", "kind", "nodes", "dumped", "steps")
@@ -469,7 +479,8 @@ class DumpReader:
         """Return the tensors of a name, a node's or a tensor's, exactly; KeyError where there are none."""
         found = self.tensors().where(lambda tensor: name in (tensor.name, tensor.node))
         if not found:
-            raise KeyError(name)
+            names = (known for tensor in self.tensors() for known in (tensor.node, tensor.name))
+            raise KeyError(f"no node or tensor {name!r} in {self.path}{_hint(name, names)}")
         return found
 
     def to_pandas(self) -> pandas.DataFrame:
@@ -478,7 +489,8 @@ class DumpReader:
 
     def __repr__(self) -> str:
         rows = _rows(_GRAPH_HEADER, (graph._row() for graph in self.graphs[:SHOWN]), len(self.graphs))
-        return "\n".join([f"<dump {self.path}: {len(self.ranks)} ranks, {len(self.graphs)} graphs>", rows])
+        counts = f"{_count(len(self.ranks), 'rank')}, {_count(len(self.graphs), 'graph')}"
+        return "\n".join([f"<dump {self.path}: {counts}>", rows])
 
     def _repr_html_(self) -> str:
         rows = _html_rows(_GRAPH_HEADER, (graph._row() for graph in self.graphs[:SHOWN]), len(self.graphs))
