@@ -160,8 +160,15 @@ class Tensor:
             raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
         try:
             array: np.ndarray[Any, Any] = np.load(path, mmap_mode="r", allow_pickle=False)
-        except ValueError:  # nothing to map: no elements
-            array = np.load(path, allow_pickle=False)
+        except OSError:
+            raise
+        except Exception:  # nothing to map: no elements
+            try:
+                array = np.load(path, allow_pickle=False)
+            except (OSError, MemoryError, ValueError):
+                raise
+            except Exception as error:  # NumPy's reader lets EOFError, OverflowError and the tokenizer's errors through
+                raise ValueError(f"{path}: {error}") from None
             array.flags.writeable = False
         return array
 

@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
+import fxtap
 from fxtap import _core
 from graphs import Dumped, build, chain
 
@@ -67,3 +68,20 @@ def test_lone_surrogates_are_spelled_out_in_the_index(tmp_path: Path) -> None:
 def test_command_is_text(tmp_path: Path) -> None:
     with pytest.raises(TypeError, match="command"):
         _core.Dump(str(tmp_path), command=3)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"\x93NUMPY\x01\x00\x48\x00"
+        + b"{'descr': '<f4', 'fortran_order': False, 'shape': (18446744073709551616,)}\n".ljust(0x48)[:0x48],
+    ],
+    ids=["empty", "overflow"],
+)
+def test_what_is_no_array_is_a_value_error(tmp_path: Path, content: bytes) -> None:
+    name = "x-aten.x.OUTPUT.0.20251017071211190258.npy"
+    (tmp_path / name).write_bytes(content)
+    (tensor,) = fxtap.open(tmp_path).tensors()
+    with pytest.raises(ValueError):
+        tensor.numpy()
