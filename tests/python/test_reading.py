@@ -69,7 +69,7 @@ def test_patterns_and_names(root: Path) -> None:
     assert {tensor.node for tensor in dump.tensors("aten.addmm.*")} == {"addmm"}
     assert len(dump["addmm"]) == 4 and len(everything[:3]) == 3 and everything[-1].node == everything[-1:][0].node
     assert len(dump.tensors(io="output")) + len(dump.tensors(io="INPUT")) == len(everything)
-    with pytest.raises(KeyError, match="no node or tensor 'adm' in .*; did you mean 'addmm'"):
+    with pytest.raises(KeyError, match=r"no node or tensor 'adm' in .*; did you mean 'addmm'"):
         dump["adm"]
     with pytest.raises(ValueError, match="INPUT"):
         dump.tensors(io="in")
