@@ -222,7 +222,7 @@ static fxtap_status find_record(fxtap_reader *reader, const graph_options *optio
 static int write_text(const graph_options *options, fxtap_buffer *out)
 {
     const char *path = options->html != NULL ? options->html : options->output;
-    if (path == NULL) {
+    if (path == NULL || strcmp(path, "-") == 0) {
         return flush_buffer(out) ? EXIT_WELL : EXIT_TROUBLE;
     }
     if (!write_file(path, out->bytes, out->length, options->force)) {
@@ -276,7 +276,7 @@ static int check_options(const command_usage *usage, const graph_options *option
     if (path == NULL && format == FXTAP_PRINT_HTML && text_is_terminal()) {
         return misused(usage->command, "a page is nothing for a terminal: --html FILE");
     }
-    return path == NULL || may_write(path, options->force) ? EXIT_WELL : EXIT_TROUBLE;
+    return path == NULL || strcmp(path, "-") == 0 || may_write(path, options->force) ? EXIT_WELL : EXIT_TROUBLE;
 }
 
 static int run(const command_usage *usage, graph_options *options, char **operands, int n_operands)

@@ -64,6 +64,12 @@ int main(int argc, char **argv)
         return EXIT_TROUBLE;
     }
     const char *name = argv[1];
+    if (strcmp(name, "help") == 0 && argc > 2) {
+        static char wants_help[] = "--help";
+        argv[1] = argv[2]; /* fxtap help ls: fxtap ls --help */
+        argv[2] = wants_help;
+        name = argv[1];
+    }
     if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0) {
         return show_help();
     }

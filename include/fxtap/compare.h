@@ -199,6 +199,7 @@ typedef struct fxtap_origin {
     size_t n_carried;       /* operators after it that only carry the error on */
     const char *input;      /* INPUT, WEIGHT: the graph's input that differs; NULL where not known */
     bool follows;           /* INPUT, WEIGHT, DRIFT: an earlier call went wrong before, which may be why */
+    const char *literal; /* a literal argument that differs, in words: "eps: golden 1e-05, target 0.1"; NULL if none */
     const char *other_target; /* target side's operator, where the two sides call different ones */
     const fxtap_neighbourhood *around; /* the graph two hops around it; NULL without a record, and after the first few */
 } fxtap_origin;

@@ -165,6 +165,8 @@ class Origin:
         Operators below it that only carry the error on.
     other_target
         Target's operator where the two sides call different ones, else None.
+    literal
+        An argument written in the code that differs, in words: ``eps: golden 1e-05, target 0.1``; else None.
     """
 
     reason: str
@@ -174,6 +176,7 @@ class Origin:
     growth: float
     n_carried: int
     other_target: str | None
+    literal: str | None
 
     @property
     def node(self) -> str:

@@ -15,6 +15,7 @@
 
 #include "compare/report.h"
 #include "util/memory.h"
+#include "util/number.h"
 
 #define NO_ORIGIN SIZE_MAX
 #define DRIFT_GROWTH 10.0 /* what an operator in order may make of an error that came in */
@@ -243,6 +244,39 @@ static double largest_error(const search *s, const fx_node_pair *node)
     return largest;
 }
 
+static const char *argument_name(const search *s, size_t i)
+{
+    const fx_sources *sources = &s->comparison->sources[i];
+    const fxtap_tensor_info *golden = fx_side_at(&s->comparison->golden, sources->golden);
+    const fxtap_tensor_info *tensor = golden != NULL ? golden : fx_side_at(&s->comparison->target, sources->target);
+    return tensor->arg_name != NULL && tensor->arg_name[0] != '\0' ? tensor->arg_name : tensor->position;
+}
+
+/* In words, the first literal argument that differs or that one side alone has; NULL where there is none. */
+static const char *differing_literal(const search *s, const fx_node_pair *node, size_t order)
+{
+    fx_arena *arena = &s->comparison->report->arena;
+    for (size_t i = node->first_pair; i < node->first_pair + node->n_pairs; i++) {
+        const fxtap_pair *pair = pair_at(s, i);
+        if (pair->io != FXTAP_INPUT || !is_literal(s, pair, order)) {
+            continue;
+        }
+        if (pair->verdict == FXTAP_ONLY_GOLDEN || pair->verdict == FXTAP_ONLY_TARGET) {
+            return fx_arena_printf(arena, "%s: %s", argument_name(s, i), fxtap_verdict_name(pair->verdict));
+        }
+        if (fx_verdict_is_bad(pair->verdict) && pair->has_stats && pair->count == 1) {
+            char golden[FX_NUMBER_BYTES], target[FX_NUMBER_BYTES];
+            fx_double_text(pair->golden_stats.mean, golden);
+            fx_double_text(pair->target_stats.mean, target);
+            return fx_arena_printf(arena, "%s: golden %s, target %s", argument_name(s, i), golden, target);
+        }
+        if (fx_verdict_is_bad(pair->verdict)) {
+            return fx_arena_printf(arena, "%s: %s", argument_name(s, i), pair->detail[0] != '\0' ? pair->detail : "differs");
+        }
+    }
+    return NULL;
+}
+
 static fxtap_status add_origin(search *s, const fx_node_pair *node, const fxtap_pair *pair,
                                fxtap_origin_reason reason, const evidence *e, size_t *index_out)
 {
@@ -257,6 +291,7 @@ static fxtap_status add_origin(search *s, const fx_node_pair *node, const fxtap_
                              : NULL,
     };
     bool is_input = reason == FXTAP_ORIGIN_INPUT || reason == FXTAP_ORIGIN_WEIGHT;
+    origin.literal = is_input || node->golden == NULL ? NULL : differing_literal(s, node, node->golden->order);
     if (is_input && e->is_graph_input) {
         fxtap_node_desc desc = {.struct_size = sizeof desc};
         if (fxtap_graph_node(s->record, (fxtap_node)e->placeholder, &desc) == FXTAP_OK) {

@@ -212,6 +212,7 @@ static void write_origins(fxtap_json *json, const fxtap_report *report)
         fxtap_json_double(json, "growth", origin->growth);
         fxtap_json_uint(json, "carried", origin->n_carried);
         fxtap_json_string(json, "other", origin->other_target);
+        fxtap_json_string(json, "literal", origin->literal);
         fxtap_json_string(json, "input", origin->input);
         fxtap_json_bool(json, "weight", origin->reason == FXTAP_ORIGIN_WEIGHT);
         fxtap_json_bool(json, "outside", origin->reason == FXTAP_ORIGIN_WEIGHT || origin->reason == FXTAP_ORIGIN_INPUT);

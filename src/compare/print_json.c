@@ -131,6 +131,7 @@ static void write_origin(fxtap_json *json, const fxtap_origin *origin)
     if (origin->other_target != NULL) {
         fxtap_json_string(json, "other_target", origin->other_target);
     }
+    fxtap_json_string(json, "literal", origin->literal);
     if (origin->pair->measured) {
         metrics(json, origin->pair);
         worst(json, origin->pair);

@@ -77,6 +77,15 @@ static void error_lines(const fx_page *p, const fxtap_pair *pair)
     fxtap_buffer_text(p->out, "\n");
 }
 
+static void literal_line(const fx_page *p, const fxtap_origin *origin)
+{
+    if (origin->literal != NULL) {
+        fx_page_label(p, "literal");
+        fx_page_text(p, origin->literal, p->width - 10, false);
+        fxtap_buffer_text(p->out, "\n");
+    }
+}
+
 static void input_line(const fx_page *p, const fxtap_origin *origin)
 {
     bool is_input = origin->reason == FXTAP_ORIGIN_INPUT || origin->reason == FXTAP_ORIGIN_WEIGHT;
@@ -164,6 +173,7 @@ static void origin_block(const fx_page *p, const fxtap_origin *origin, size_t n_
     heading(p, origin, is_first);
     place_lines(p, pair);
     error_lines(p, pair);
+    literal_line(p, origin);
     input_line(p, origin);
     worst_lines(p, pair);
     if (pair->has_stats) {

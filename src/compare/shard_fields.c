@@ -282,6 +282,7 @@ void fx_origin_fields(fx_codec *c, fxtap_origin *origin, size_t *pair)
     fx_codec_double(c, &origin->growth);
     fx_codec_size(c, &origin->n_carried);
     fx_codec_text(c, &origin->other_target);
+    fx_codec_text(c, &origin->literal);
     fx_codec_text(c, &origin->input);
     fx_codec_bool(c, &origin->follows);
     around_fields(c, origin);

@@ -461,3 +461,10 @@ def test_nothing_is_left_behind(run: Run, small: Path) -> None:
 
 if __name__ == "__main__":
     sys.exit(pytest.main([__file__]))
+
+
+def test_help_of_a_command(run: Run) -> None:
+    """``fxtap help COMMAND`` is ``fxtap COMMAND --help``; of what is no command it fails."""
+    assert run("help", "ls").stdout == run("ls", "--help").stdout
+    assert run("help").stdout == run("--help").stdout
+    assert run("help", "nonsense").returncode == 2

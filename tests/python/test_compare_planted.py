@@ -115,9 +115,16 @@ class Literals(nn.Module):
 
 
 @pytest.mark.parametrize(
-    "change, node", [({"eps": 0.1}, "native_layer_norm"), ({"slope": 0.3}, "leaky_relu"), ({"shift": 3}, "roll")]
+    "change, node, literal",
+    [
+        ({"eps": 0.1}, "native_layer_norm", "eps: golden 1e-05, target 0.1"),
+        ({"slope": 0.3}, "leaky_relu", "negative_slope: golden 0.1, target 0.3"),
+        ({"shift": 3}, "roll", "shifts: golden 2.0, target 3.0"),
+    ],
 )
-def test_operator_with_another_literal_is_the_origin(change: dict[str, Any], node: str, tmp_path: Path) -> None:
+def test_operator_with_another_literal_is_the_origin(
+    change: dict[str, Any], node: str, literal: str, tmp_path: Path
+) -> None:
     x = torch.randn(4, 8)
     for name, arguments in (("good", {}), ("bad", change)):
         torch.compiler.reset()
@@ -127,6 +134,8 @@ def test_operator_with_another_literal_is_the_origin(change: dict[str, Any], nod
     report = fxtap.compare(tmp_path / "good", tmp_path / "bad")
     assert [(origin.node, origin.reason) for origin in report.origins] == [(node, "operator")]
     assert report.origins[0].pair.io == "OUTPUT"
+    assert report.origins[0].literal == literal
+    assert literal in str(report)
 
 
 @pytest.mark.parametrize("model", MODELS)
