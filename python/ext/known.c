@@ -174,12 +174,48 @@ void fx_known_forget(fx_known *known, PyObject *tensor, const void *first, const
     }
 }
 
+/* While a job holds the memory, torch holds the tensor's object with it: it is looked at again later. */
+static void linger(fx_known *known, const fx_known_value *value)
+{
+    if (known->n_lingering == known->lingering_capacity) {
+        size_t capacity = known->lingering_capacity < 64 ? 64 : 2 * known->lingering_capacity;
+        PyObject **grown = PyMem_Realloc(known->lingering, capacity * sizeof *grown);
+        if (grown == NULL) {
+            return; /* then it lives until the call ends */
+        }
+        known->lingering = grown;
+        known->lingering_capacity = capacity;
+    }
+    known->lingering[known->n_lingering++] = value->object;
+}
+
+/* Forgets dropped values that nobody else holds any more. */
+static void sweep(fx_known *known)
+{
+    size_t n = known->n_lingering, n_kept = 0;
+    known->n_lingering = 0;
+    for (size_t i = 0; i < n; i++) {
+        fx_known_value *value = find(known, known->lingering[i]);
+        if (value != NULL && Py_REFCNT(value->object) > 1) {
+            known->lingering[n_kept++] = value->object;
+        } else if (value != NULL) {
+            forget(value);
+        }
+    }
+    known->n_lingering = n_kept;
+}
+
 /* A tensor that its container (or slot) and we alone hold. */
 static void drop_tensor(fx_known *known, PyObject *tensor)
 {
     fx_known_value *value = find(known, tensor);
-    if (value != NULL && Py_REFCNT(tensor) <= 2) {
+    if (value == NULL) {
+        return;
+    }
+    if (Py_REFCNT(tensor) <= 2) {
         forget(value);
+    } else {
+        linger(known, value);
     }
 }
 
@@ -187,6 +223,9 @@ void fx_known_drop(fx_known *known, PyObject *value)
 {
     if (known->n_values == 0) {
         return;
+    }
+    if (known->n_lingering > 0) {
+        sweep(known);
     }
     bool is_list = PyList_Check(value);
     if (!is_list && !PyTuple_Check(value)) {
@@ -209,6 +248,7 @@ void fx_known_clear(fx_known *known)
     fx_known_value *values = known->values;
     size_t n_values = known->n_values;
     PyMem_Free(known->buckets);
+    PyMem_Free(known->lingering);
     memset(known, 0, sizeof *known); /* whatever runs when a tensor dies finds nothing known */
     for (size_t i = 0; i < n_values; i++) {
         forget(&values[i]);

@@ -32,6 +32,9 @@ typedef struct fx_known {
     uint32_t *buckets;   /* index of a value plus one; each value is there by object and by memory */
     size_t n_buckets;    /* a power of two */
     size_t n_used;
+    PyObject **lingering; /* tensors that the loop has dropped while a pending job still held them; addresses alone */
+    size_t n_lingering;
+    size_t lingering_capacity;
 } fx_known;
 
 /* The ticket of this very tensor; 0 where it is not known. */
