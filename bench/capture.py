@@ -242,8 +242,8 @@ def stats_only(rounds: int) -> dict[str, Any]:
 def peak_memory(_rounds: int) -> dict[str, Any]:
     """Peak resident memory of a full dump of GPT-2 over the model's own, with the queue at 64 MiB and at 1 GiB.
 
-    glibc keeps freed blocks for later (its threshold for giving them back grows to 32 MiB by itself), which says nothing
-    of what is in use: the threshold is fixed for all three.
+    glibc keeps freed blocks for later (its threshold for giving them back grows by itself, to 32 MiB), which says
+    nothing of what is in use: the threshold is fixed for all three.
     """
     peaks = {}
     environment = {**os.environ, "MALLOC_MMAP_THRESHOLD_": "131072"}

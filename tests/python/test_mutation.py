@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import random
 import weakref
 from pathlib import Path
@@ -276,7 +277,7 @@ def test_the_queue_bounds_what_is_alive(tmp_path: Path) -> None:
         return x
 
     def make(graph: Graph, x: Node) -> Node:
-        for _ in range(40):
+        for _ in range(80):
             x = graph.call_function(aten.add.Scalar, (x, 1))
             x = graph.call_function(remember, (x,))
             x = graph.call_function(measure, (x,))
@@ -336,3 +337,22 @@ def test_statistics_only(tmp_path: Path) -> None:
     assert not list(tmp_path.rglob("*.npy"))
     assert dumped.index("SELECT count(*) FROM tensor") == [(2,)]
     assert dumped.index("SELECT max FROM value ORDER BY max DESC LIMIT 1") == [(3.0,)]
+
+
+def test_dropped_tensors_die_when_their_jobs_are_done(tmp_path: Path) -> None:
+    """A queued job keeps a tensor past its last use; once it is done, nothing else does."""
+    counts: list[int] = []
+
+    @torch.library.custom_op("fxtap_test::count_alive", mutates_args=())
+    def count(x: Tensor) -> Tensor:
+        counts.append(sum(type(o) is Tensor and o.shape == x.shape for o in gc.get_objects()))
+        return x.clone()
+
+    def graph(g: Graph, x: Node) -> Node:
+        for _ in range(80):
+            x = g.call_function(aten.add.Tensor, (x, 1))
+        return g.call_function(torch.ops.fxtap_test.count_alive.default, (x,))
+
+    dumped = Dumped(build(graph, "x"), tmp_path, {"type": "stats"})
+    dumped(torch.zeros(3_000_003))  # large enough that jobs are pending when the loop drops their tensors
+    assert counts[0] <= 20
