@@ -277,7 +277,7 @@ def test_the_queue_bounds_what_is_alive(tmp_path: Path) -> None:
         return x
 
     def make(graph: Graph, x: Node) -> Node:
-        for _ in range(80):
+        for _ in range(40):
             x = graph.call_function(aten.add.Scalar, (x, 1))
             x = graph.call_function(remember, (x,))
             x = graph.call_function(measure, (x,))
