@@ -154,16 +154,16 @@ static fxtap_status unreadable(bout *b, const char *side)
 }
 
 /* Opens both files; a file that cannot be read ends the bout with a verdict (*done_out). */
-static fxtap_status open_files(bout *b, const fx_sources *sources, bool *done_out)
+static fxtap_status open_files(bout *b, const fx_sources *sources, fx_desk *desk, bool *done_out)
 {
     const fx_comparison *c = b->comparison;
     fxtap_pair *pair = b->pair;
     *done_out = true;
-    fxtap_status status = fxtap_tensor_open(c->golden.list, sources->golden, &b->golden_file);
+    fxtap_status status = fx_tensor_open_in(c->golden.list, sources->golden, &desk->golden_folder, &b->golden_file);
     if (status != FXTAP_OK) {
         return status == FXTAP_E_NOMEM ? status : unreadable(b, "golden");
     }
-    status = fxtap_tensor_open(c->target.list, sources->target, &b->target_file);
+    status = fx_tensor_open_in(c->target.list, sources->target, &desk->target_folder, &b->target_file);
     if (status != FXTAP_OK) {
         return status == FXTAP_E_NOMEM ? status : unreadable(b, "target");
     }
@@ -323,7 +323,7 @@ static fxtap_status judge_values(bout *b)
     return measure(b, golden, target);
 }
 
-static fxtap_status judge(bout *b, const fx_sources *sources)
+static fxtap_status judge(bout *b, const fx_sources *sources, fx_desk *desk)
 {
     if (b->golden->skipped != NULL || b->target->skipped != NULL) {
         return judge_skipped(b);
@@ -338,21 +338,21 @@ static fxtap_status judge(bout *b, const fx_sources *sources)
         return is_known && !same_shape(b->pair) ? judge_shapes(b) : judge_statistics(b);
     }
     bool done;
-    fxtap_status status = open_files(b, sources, &done);
+    fxtap_status status = open_files(b, sources, desk, &done);
     return status != FXTAP_OK || done ? status : judge_values(b);
 }
 
-fxtap_status fx_judge(const fx_comparison *comparison, fxtap_pair *pair, const fx_sources *sources, fx_arena *arena)
+fxtap_status fx_judge(const fx_comparison *comparison, fxtap_pair *pair, const fx_sources *sources, fx_desk *desk)
 {
     bout b = {.comparison = comparison,
               .pair = pair,
               .golden = fx_side_at(&comparison->golden, sources->golden),
               .target = fx_side_at(&comparison->target, sources->target),
-              .arena = arena};
+              .arena = &desk->arena};
     if (b.golden == NULL || b.target == NULL || pair->verdict == FXTAP_UNDEFINED) {
         return FXTAP_OK;
     }
-    fxtap_status status = judge(&b, sources);
+    fxtap_status status = judge(&b, sources, desk);
     if (status == FXTAP_OK) {
         status = add_statistics(&b);
     }

@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 
 #include "fxtap/compare.h"
+#include "store/open_tensor.h"
 #include "store/texts.h"
 #include "util/arena.h"
 
@@ -155,8 +156,13 @@ fxtap_dtype fx_judged_dtype(fxtap_dtype golden, fxtap_dtype target);
 
 /* ---- judge.c, run.c, wiring.c, origin.c ---- */
 
-/* Verdict and metrics of one pair. Only NOMEM fails; everything wrong with files becomes a verdict. `arena` takes text. */
-fxtap_status fx_judge(const fx_comparison *comparison, fxtap_pair *pair, const fx_sources *sources, fx_arena *arena);
+typedef struct fx_desk { /* what one thread has beside it while it judges pairs */
+    fx_arena arena; /* takes what the report keeps */
+    fx_folder golden_folder, target_folder;
+} fx_desk;
+
+/* Verdict and metrics of one pair. Only NOMEM fails; everything wrong with files becomes a verdict. */
+fxtap_status fx_judge(const fx_comparison *comparison, fxtap_pair *pair, const fx_sources *sources, fx_desk *desk);
 /* Judges every pair on all threads. */
 fxtap_status fx_judge_all(fx_comparison *comparison);
 

@@ -31,7 +31,7 @@ typedef struct queue {
 typedef struct worker {
     pthread_t thread;
     queue *queue;
-    fx_arena arena;
+    fx_desk desk;
     fxtap_status status;
     fx_error_copy error;
 } worker;
@@ -54,7 +54,7 @@ static void judge_pairs(worker *w)
             break;
         }
         size_t p = w->queue->order[i];
-        w->status = fx_judge(c, &c->report->pairs[p], &c->sources[p], &w->arena);
+        w->status = fx_judge(c, &c->report->pairs[p], &c->sources[p], &w->desk);
         atomic_fetch_add_explicit(&w->queue->done, 1, memory_order_relaxed);
         if (w->status == FXTAP_OK && fail_fast && fx_verdict_is_bad(c->report->pairs[p].verdict)) {
             note_bad(w->queue, p);
@@ -228,7 +228,9 @@ fxtap_status fx_judge_all(fx_comparison *comparison)
     }
     for (size_t i = 0; i < n; i++) {
         workers[i].queue = &q;
-        fx_arena_init(&workers[i].arena);
+        fx_arena_init(&workers[i].desk.arena);
+        fx_folder_init(&workers[i].desk.golden_folder);
+        fx_folder_init(&workers[i].desk.target_folder);
     }
     pthread_condattr_t monotonic;
     pthread_condattr_init(&monotonic);
@@ -240,7 +242,9 @@ fxtap_status fx_judge_all(fx_comparison *comparison)
     pthread_mutex_destroy(&q.lock);
     forget_after(comparison, atomic_load(&q.first_bad));
     for (size_t i = 0; i < n; i++) {
-        fx_arena_adopt(&comparison->report->arena, &workers[i].arena);
+        fx_arena_adopt(&comparison->report->arena, &workers[i].desk.arena);
+        fx_folder_close(&workers[i].desk.golden_folder);
+        fx_folder_close(&workers[i].desk.target_folder);
         if (workers[i].status != FXTAP_OK && (status == FXTAP_OK || status == FXTAP_E_CANCELLED)) {
             status = fx_error_restore(&workers[i].error);
         }

@@ -1,13 +1,48 @@
 /* reader_load.c - what only a tensor's file can tell: its header, its statistics. */
-#include <errno.h>
+#include <fcntl.h>
 #include <string.h>
-#include <sys/stat.h>
+#include <unistd.h>
 
+#include "store/open_tensor.h"
 #include "store/reader_parts.h"
+#include "tensor/npy_file.h"
 #include "util/error.h"
 #include "util/memory.h"
 
-fxtap_status fxtap_tensor_open(const fxtap_tensor_list *list, size_t i, fxtap_npy **out)
+void fx_folder_init(fx_folder *folder)
+{
+    *folder = (fx_folder){.fd = AT_FDCWD};
+}
+
+void fx_folder_close(fx_folder *folder)
+{
+    if (folder->fd >= 0) {
+        close(folder->fd);
+    }
+    fx_folder_init(folder);
+}
+
+/* The name that `path` has in the folder, which is opened if it is another than before. */
+static const char *enter_folder(fx_folder *folder, const char *path)
+{
+    const char *name = fx_path_base(path);
+    size_t length = (size_t)(name - path);
+    if (length == 0 || length >= sizeof folder->path) {
+        fx_folder_close(folder);
+        return path;
+    }
+    if (folder->length != length || memcmp(folder->path, path, length) != 0) {
+        fx_folder_close(folder);
+        memcpy(folder->path, path, length);
+        folder->path[length] = '\0';
+        folder->length = length;
+        int fd = open(folder->path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        folder->fd = fd < 0 ? AT_FDCWD : fd;
+    }
+    return folder->fd < 0 ? path : name;
+}
+
+fxtap_status fx_tensor_open_in(const fxtap_tensor_list *list, size_t i, fx_folder *folder, fxtap_npy **out)
 {
     const fxtap_tensor_info *info = fxtap_tensor_list_at(list, i);
     if (info == NULL) {
@@ -16,15 +51,16 @@ fxtap_status fxtap_tensor_open(const fxtap_tensor_list *list, size_t i, fxtap_np
     if (info->path == NULL) {
         return fx_error(FXTAP_E_NOT_FOUND, "%s has no file", info->name);
     }
-    struct stat file;
-    if (lstat(info->path, &file) != 0) {
-        return fx_error_errno(errno, "open", info->path);
+    if (folder == NULL) {
+        return fx_npy_open_at(AT_FDCWD, info->path, info->path, out);
     }
-    if (!S_ISREG(file.st_mode)) {
-        return fx_error_at(FXTAP_E_FORMAT, info->path, "%s",
-                           S_ISLNK(file.st_mode) ? "a symbolic link, not followed" : "not a regular file");
-    }
-    return fxtap_npy_open(info->path, out);
+    const char *name = enter_folder(folder, info->path);
+    return fx_npy_open_at(folder->fd, name, info->path, out);
+}
+
+fxtap_status fxtap_tensor_open(const fxtap_tensor_list *list, size_t i, fxtap_npy **out)
+{
+    return fx_tensor_open_in(list, i, NULL, out);
 }
 
 fxtap_status fx_tensor_take_meta(fxtap_tensor_list *list, fxtap_tensor_info *info, const fxtap_npy *npy)

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "tensor/npy_file.h"
 #include "tensor/npy_header.h"
 #include "tensor/text.h"
 #include "tensor/view.h"
@@ -100,13 +101,10 @@ static fxtap_status file_size(int fd, const char *path, size_t *out)
     return FXTAP_OK;
 }
 
-fxtap_status fxtap_npy_open(const char *path, fxtap_npy **out)
+/* Takes the descriptor. */
+static fxtap_status open_fd(int fd, const char *path, fxtap_npy **out)
 {
     size_t n_bytes = 0;
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0) {
-        return fx_error_errno(errno, "open", path);
-    }
     fxtap_npy *npy = NULL;
     fxtap_status status = file_size(fd, path, &n_bytes);
     if (status == FXTAP_OK) {
@@ -123,6 +121,21 @@ fxtap_status fxtap_npy_open(const char *path, fxtap_npy **out)
     }
     *out = npy;
     return FXTAP_OK;
+}
+
+fxtap_status fxtap_npy_open(const char *path, fxtap_npy **out)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    return fd < 0 ? fx_error_errno(errno, "open", path) : open_fd(fd, path, out);
+}
+
+fxtap_status fx_npy_open_at(int folder_fd, const char *name, const char *path, fxtap_npy **out)
+{
+    int fd = openat(folder_fd, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
+    if (fd < 0 && errno == ELOOP) {
+        return fx_error_at(FXTAP_E_FORMAT, path, "a symbolic link, not followed");
+    }
+    return fd < 0 ? fx_error_errno(errno, "open", path) : open_fd(fd, path, out);
 }
 
 void fxtap_npy_close(fxtap_npy *npy)

@@ -1,0 +1,13 @@
+/* npy_file.h - opening an .npy file that a folder holds. */
+#ifndef FX_TENSOR_NPY_FILE_H
+#define FX_TENSOR_NPY_FILE_H
+
+#include "fxtap/npy.h"
+
+/*
+ * fxtap_npy_open() of `name` in the folder that `folder_fd` stands for (AT_FDCWD: `name` is a path), but for a symbolic
+ * link, which is refused: FXTAP_E_FORMAT. `path` is for messages.
+ */
+fxtap_status fx_npy_open_at(int folder_fd, const char *name, const char *path, fxtap_npy **out);
+
+#endif
