@@ -6,6 +6,7 @@
 
 #include "util/error.h"
 #include "util/memory.h"
+#include "util/number.h"
 
 void fxtap_buffer_init(fxtap_buffer *buffer)
 {
@@ -45,7 +46,8 @@ static bool reserve(fxtap_buffer *buffer, size_t length)
 
 void fxtap_buffer_append(fxtap_buffer *buffer, const void *bytes, size_t length)
 {
-    if (!reserve(buffer, length)) {
+    bool has_room = buffer->status == FXTAP_OK && length < buffer->capacity - buffer->length;
+    if (!has_room && !reserve(buffer, length)) {
         return;
     }
     if (length > 0) {
@@ -67,28 +69,88 @@ static void printf_failed(fxtap_buffer *buffer, const char *format)
     }
 }
 
+/* The directive at `at`, behind its '%': %s, %.*s, %c, %d, %u, %lld, %llu and %zu are written; 0 for any other. */
+static size_t write_directive(fxtap_buffer *buffer, const char *at, va_list *arguments)
+{
+    char text[FX_NUMBER_BYTES];
+    if (at[0] == 's' || (at[0] == '.' && at[1] == '*' && at[2] == 's')) {
+        int most = at[0] == 's' ? -1 : va_arg(*arguments, int);
+        const char *bytes = va_arg(*arguments, const char *);
+        if (bytes == NULL) {
+            return 0;
+        }
+        fxtap_buffer_append(buffer, bytes, most < 0 ? strlen(bytes) : strnlen(bytes, (size_t)most));
+        return at[0] == 's' ? 1 : 3;
+    }
+    if (at[0] == 'c') {
+        text[0] = (char)va_arg(*arguments, int);
+        fxtap_buffer_append(buffer, text, 1);
+        return 1;
+    }
+    size_t n_letters = at[0] == 'l' && at[1] == 'l' ? 2 : at[0] == 'z';
+    if (at[n_letters] == 'd' && n_letters != 1) {
+        int64_t value = n_letters == 0 ? va_arg(*arguments, int) : va_arg(*arguments, long long);
+        fxtap_buffer_append(buffer, text, fx_i64_text(value, text));
+    } else if (at[n_letters] == 'u') {
+        uint64_t value = n_letters == 0   ? va_arg(*arguments, unsigned)
+                         : n_letters == 1 ? va_arg(*arguments, size_t)
+                                          : va_arg(*arguments, unsigned long long);
+        fxtap_buffer_append(buffer, text, fx_u64_text(value, text));
+    } else {
+        return 0;
+    }
+    return n_letters + 1;
+}
+
+/* Most texts need few of printf's directives, and those in a tenth of its time. False: it has another one. */
+static bool write_plainly(fxtap_buffer *buffer, const char *format, va_list *arguments)
+{
+    for (const char *percent; (percent = strchr(format, '%')) != NULL;) {
+        fxtap_buffer_append(buffer, format, (size_t)(percent - format));
+        size_t length = write_directive(buffer, percent + 1, arguments);
+        if (length == 0) {
+            return false;
+        }
+        format = percent + 1 + length;
+    }
+    fxtap_buffer_text(buffer, format);
+    return true;
+}
+
 /* Into the room that there is; a second time where that was too small. */
+static void write_as_printf(fxtap_buffer *buffer, const char *format, va_list *arguments, va_list *again)
+{
+    if (!reserve(buffer, 64)) {
+        return;
+    }
+    size_t room = buffer->capacity - buffer->length;
+    int length = vsnprintf(buffer->bytes + buffer->length, room, format, *arguments);
+    if (length < 0) {
+        printf_failed(buffer, format);
+    } else if ((size_t)length < room) {
+        buffer->length += (size_t)length;
+    } else if (reserve(buffer, (size_t)length)) {
+        vsnprintf(buffer->bytes + buffer->length, (size_t)length + 1, format, *again);
+        buffer->length += (size_t)length;
+    }
+}
+
 void fxtap_buffer_printf(fxtap_buffer *buffer, const char *format, ...)
 {
-    va_list arguments;
-    va_list again;
-    va_start(arguments, format);
-    va_copy(again, arguments);
-    if (reserve(buffer, 64)) {
-        size_t room = buffer->capacity - buffer->length;
-        int length = vsnprintf(buffer->bytes + buffer->length, room, format, arguments);
-        if (length < 0) {
-            printf_failed(buffer, format);
-        } else if ((size_t)length < room) {
-            buffer->length += (size_t)length;
-        } else if (reserve(buffer, (size_t)length)) {
-            vsnprintf(buffer->bytes + buffer->length, (size_t)length + 1, format, again);
-            buffer->length += (size_t)length;
-        }
-        if (buffer->status != FXTAP_OK) {
-            buffer->bytes[buffer->length] = '\0'; /* not half of the text */
-        }
+    va_list plainly, arguments, again;
+    size_t before = buffer->length;
+    va_start(plainly, format);
+    va_copy(arguments, plainly);
+    va_copy(again, plainly);
+    if (buffer->status == FXTAP_OK && !write_plainly(buffer, format, &plainly)) {
+        buffer->length = before;
+        write_as_printf(buffer, format, &arguments, &again);
+    }
+    if (buffer->status != FXTAP_OK && buffer->bytes != NULL) { /* not half of the text */
+        buffer->length = before;
+        buffer->bytes[before] = '\0';
     }
     va_end(again);
     va_end(arguments);
+    va_end(plainly);
 }

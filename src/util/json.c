@@ -31,15 +31,39 @@ static bool is_plain(unsigned char c)
     return c >= 0x20 && c < 0x7F && c != '"' && c != '\\';
 }
 
+#define EACH_BYTE(c) (UINT64_C(0x0101010101010101) * (c))
+
+/* The top bit of a byte that is zero; others may have theirs set only above such a one. */
+static uint64_t zero_bytes(uint64_t word)
+{
+    return (word - EACH_BYTE(1)) & ~word & EACH_BYTE(0x80);
+}
+
+/* How many bytes from the start on are plain: eight at a time, then one by one. */
+static size_t plain_length(const char *text, size_t length)
+{
+    size_t n = 0;
+    for (uint64_t word; n + sizeof word <= length; n += sizeof word) {
+        memcpy(&word, text + n, sizeof word);
+        uint64_t below_blank = (word - EACH_BYTE(0x20)) & ~word & EACH_BYTE(0x80);
+        uint64_t special = zero_bytes(word ^ EACH_BYTE('"')) | zero_bytes(word ^ EACH_BYTE('\\')) |
+                           zero_bytes(word ^ EACH_BYTE(0x7F));
+        if ((below_blank | special | (word & EACH_BYTE(0x80))) != 0) {
+            break;
+        }
+    }
+    while (n < length && is_plain((unsigned char)text[n])) {
+        n++;
+    }
+    return n;
+}
+
 static void quoted(fxtap_buffer *out, const char *text, size_t length)
 {
     fxtap_buffer_append(out, "\"", 1);
     size_t at = 0;
     while (at < length) {
-        size_t end = at;
-        while (end < length && is_plain((unsigned char)text[end])) {
-            end++;
-        }
+        size_t end = at + plain_length(text + at, length - at);
         fxtap_buffer_append(out, text + at, end - at);
         at = end;
         if (at == length) {

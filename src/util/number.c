@@ -190,6 +190,37 @@ size_t fx_float_text(float value, char out[FX_NUMBER_BYTES])
     return repr((double)value, true, out);
 }
 
+enum { MOST_FAST_DIGITS = 9 };
+
+/*
+ * The same as round_to() for few digits of a number that is neither huge nor tiny: scaled by an exact power of ten, the
+ * one rounding is off by less than 1e-6, so that only what lies that close to the middle between two decimals (or to a
+ * power of ten) is left to printf. False where it is.
+ */
+static bool round_fast(double value, int n_digits, decimal *out)
+{
+    static const double POWERS[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
+                                    1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
+    if (n_digits > MOST_FAST_DIGITS || !(value >= 1e-12 && value <= 1e22)) {
+        return false;
+    }
+    int exponent = (int)floor(log10(value));
+    int shift = n_digits - 1 - exponent;
+    double scaled = shift >= 0 ? value * POWERS[shift] : value / POWERS[-shift];
+    double whole = floor(scaled), rest = scaled - whole;
+    uint64_t digits = (uint64_t)whole + (rest > 0.5);
+    if (fabs(rest - 0.5) < 1e-6 || digits < (uint64_t)POWERS[n_digits - 1] || digits >= (uint64_t)POWERS[n_digits]) {
+        return false;
+    }
+    out->n_digits = n_digits;
+    out->exponent = exponent;
+    out->digits[n_digits] = '\0';
+    for (int i = n_digits; i-- > 0; digits /= 10) {
+        out->digits[i] = (char)('0' + digits % 10);
+    }
+    return true;
+}
+
 size_t fx_double_digits(double value, int n_digits, char out[FX_NUMBER_BYTES])
 {
     size_t at = special_text(value, "-0", out);
@@ -198,7 +229,9 @@ size_t fx_double_digits(double value, int n_digits, char out[FX_NUMBER_BYTES])
     }
     int n = n_digits < 1 ? 1 : (n_digits > MAX_DIGITS ? MAX_DIGITS : n_digits);
     decimal number;
-    round_to(fabs(value), n, &number);
+    if (!round_fast(fabs(value), n, &number)) {
+        round_to(fabs(value), n, &number);
+    }
     strip_zeros(&number);
     if (value < 0) {
         at = put(out, at, "-", 1);

@@ -120,6 +120,28 @@ static void test_digits(void **state)
     fxtap_buffer_clear(&buffer);
 }
 
+/* Any number, and those next to the middle between two decimals, as printf's %g rounds them. */
+static void test_digits_are_rounded_as_printf_does(void **state)
+{
+    (void)state;
+    uint64_t random = 88172645463325252u;
+    for (int i = 0; i < 40000; i++) {
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        int digits = 1 + (int)(random >> 60);
+        double value = ldexp((double)(random & 0xFFFFFFFFFFFFF), (int)(random >> 52 & 127) - 110);
+        if (i % 2 == 0) { /* m.5 by a power of ten, one step up or down of it at most */
+            value = ((double)(random % 100000) + 0.5) * pow(10, (double)(random >> 20 & 31) - 16);
+            value = i % 4 == 0 ? value : nextafter(value, i % 8 < 4 ? 0 : INFINITY);
+        }
+        char expected[64], text[FX_NUMBER_BYTES];
+        snprintf(expected, sizeof expected, "%.*g", digits, value);
+        fx_double_digits(value, digits, text);
+        assert_string_equal(text, expected);
+    }
+}
+
 /* A locale with a decimal comma in glibc's binary form, so that the test does not depend on what is installed. */
 static void write_comma_locale(const char *folder)
 {
@@ -229,6 +251,35 @@ static void test_csv_is_utf8_and_does_not_steer_a_terminal(void **state)
     fxtap_buffer_clear(&buffer);
 }
 
+/* Each byte, at each place of what is looked at in one go. */
+static void test_json_escapes_a_byte_anywhere(void **state)
+{
+    (void)state;
+    for (int c = 1; c < 0x80; c++) {
+        for (size_t at = 0; at < 20; at++) {
+            char text[21] = "abcdefghijklmnopqrst", expected[40] = "\"";
+            text[at] = (char)c;
+            for (size_t i = 0; i < 20; i++) {
+                char one[8] = {text[i]};
+                if (i == at && (c < 0x20 || c == 0x7F)) {
+                    const char *letter = strchr("\bb\tt\nn\ff\rr", c);
+                    snprintf(one, sizeof one, letter != NULL ? "\\%c" : "\\u%04x", letter != NULL ? letter[1] : c);
+                } else if (i == at && (c == '"' || c == '\\')) {
+                    snprintf(one, sizeof one, "\\%c", c);
+                }
+                strcat(expected, one);
+            }
+            fxtap_buffer buffer;
+            fxtap_json json;
+            fxtap_buffer_init(&buffer);
+            fxtap_json_init(&json, &buffer, false);
+            fxtap_json_string_n(&json, NULL, text, 20);
+            assert_string_equal(buffer.bytes, strcat(expected, "\""));
+            fxtap_buffer_clear(&buffer);
+        }
+    }
+}
+
 static void test_json_pretty(void **state)
 {
     (void)state;
@@ -326,6 +377,29 @@ static void test_printf_of_any_length(void **state)
     }
 }
 
+static void test_printf_writes_what_printf_writes(void **state)
+{
+    (void)state;
+    char expected[256];
+    fxtap_buffer buffer;
+    fxtap_buffer_init(&buffer);
+#define SAME(...)                                                                                                      \
+    do {                                                                                                               \
+        snprintf(expected, sizeof expected, __VA_ARGS__);                                                              \
+        buffer.length = 0;                                                                                             \
+        fxtap_buffer_printf(&buffer, __VA_ARGS__);                                                                     \
+        assert_string_equal(buffer.bytes, expected);                                                                   \
+        assert_int_equal(buffer.length, strlen(expected));                                                             \
+    } while (0)
+    SAME("%s|%.*s|%.*s|%c|%%", "text", 2, "abc", 9, "abc", 'x');
+    SAME("%d %u %lld %llu %zu", INT32_MIN, UINT32_MAX, (long long)INT64_MIN, (unsigned long long)UINT64_MAX, SIZE_MAX);
+    SAME("%s %5d %s %04x %-8s|%s", "before", 7, "between", 0xABu, "left", "after"); /* one that is left to printf */
+    SAME("%zd %ld %hhd %+d %i", (ssize_t)-1, -2L, (signed char)-3, 4, -5);
+    SAME("%.*s|%s", 0, "none", "");
+#undef SAME
+    fxtap_buffer_clear(&buffer);
+}
+
 static void test_failed_printf_leaves_what_was_there(void **state)
 {
     (void)state;
@@ -337,6 +411,16 @@ static void test_failed_printf_leaves_what_was_there(void **state)
     fx_memory_fail_after(-1);
     assert_int_equal(fxtap_buffer_status(&buffer), FXTAP_E_NOMEM);
     fxtap_buffer_text(&buffer, "more");
+    assert_string_equal(buffer.bytes, "kept");
+    fxtap_buffer_clear(&buffer);
+    char long_text[500];
+    memset(long_text, 'x', sizeof long_text - 1);
+    long_text[sizeof long_text - 1] = '\0';
+    fxtap_buffer_text(&buffer, "kept");
+    fx_memory_fail_after(0);
+    fxtap_buffer_printf(&buffer, "%s%s", "a", long_text); /* the first text finds room */
+    fx_memory_fail_after(-1);
+    assert_int_equal(fxtap_buffer_status(&buffer), FXTAP_E_NOMEM);
     assert_string_equal(buffer.bytes, "kept");
     fxtap_buffer_clear(&buffer);
 }
@@ -387,6 +471,9 @@ int main(void)
         cmocka_unit_test(test_any_double_reads_back),
         cmocka_unit_test(test_powers_of_two_read_back),
         cmocka_unit_test(test_digits),
+        cmocka_unit_test(test_digits_are_rounded_as_printf_does),
+        cmocka_unit_test(test_printf_writes_what_printf_writes),
+        cmocka_unit_test(test_json_escapes_a_byte_anywhere),
         cmocka_unit_test(test_numbers_under_a_decimal_comma),
         cmocka_unit_test(test_json),
         cmocka_unit_test(test_json_pretty),
