@@ -102,6 +102,7 @@ fx_ge_graph *fx_ge_graph_new(void)
     if (graph == NULL) {
         return NULL;
     }
+    graph->with_py = true;
     fxtap_buffer_init(&graph->py);
     fx_slab_init(&graph->slab);
     graph->names = fx_slab_alloc(&graph->slab, 1, sizeof *graph->names);
@@ -317,10 +318,12 @@ fx_ref fx_ge_named_const(fx_ge_graph *graph, const char *name, const fx_val *val
     }
     fxtap_buffer text;
     fxtap_buffer_init(&text);
-    fx_val_source(&text, value);
-    op->inline_text =
-        fx_slab_printf(&graph->slab, "ge.Const(%s, dtype=%d)", text.bytes == NULL ? "" : text.bytes, dtype);
-    text.length = 0;
+    if (graph->with_py) {
+        fx_val_source(&text, value);
+        op->inline_text =
+            fx_slab_printf(&graph->slab, "ge.Const(%s, dtype=%d)", text.bytes == NULL ? "" : text.bytes, dtype);
+        text.length = 0;
+    }
     fx_val_repr(&text, value);
     fx_val readable = {.kind = FX_VAL_TEXT};
     readable.u.text.bytes = fx_slab_text(&graph->slab, text.bytes == NULL ? "" : text.bytes, text.length);
@@ -354,9 +357,15 @@ void fx_ge_ref_text(fxtap_buffer *out, fx_ref ref)
         fxtap_buffer_text(out, ref.op->inline_text);
         return;
     }
-    for (const char *c = ref.op->name; *c != 0; c++) {
-        bool is_plain = (*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') || (*c >= '0' && *c <= '9');
-        fxtap_buffer_append(out, is_plain ? c : "_", 1);
+    const char *plain = ref.op->name, *c = plain;
+    for (; *c != 0; c++) {
+        if ((*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') || (*c >= '0' && *c <= '9') || *c == '_') {
+            continue;
+        }
+        fxtap_buffer_append(out, plain, (size_t)(c - plain));
+        fxtap_buffer_append(out, "_", 1);
+        plain = c + 1;
     }
+    fxtap_buffer_append(out, plain, (size_t)(c - plain));
     fxtap_buffer_printf(out, "_%d", ref.output);
 }

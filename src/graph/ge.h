@@ -148,6 +148,7 @@ typedef struct fx_ge_graph {
     fx_ge_attr *attrs; /* of the graph itself */
     size_t n_attrs, attrs_capacity;
     struct fx_name_table *names;
+    bool with_py;    /* the py form is wanted: true in a new graph */
     fxtap_buffer py; /* the py form, written as the graph is built */
     fxtap_graph *record; /* what it was lowered from, where it owns that: texts and constants are borrowed from it */
 } fx_ge_graph;

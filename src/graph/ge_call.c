@@ -341,6 +341,9 @@ static void py_line(fx_ge_graph *graph, const fx_ge_op *op, const fx_val *args, 
     fxtap_buffer *py = &graph->py;
     bool is_list = op->n_outputs != 1 || strchr(op->def->outputs, '*') != NULL;
     const char *separator = "";
+    if (!graph->with_py) {
+        return;
+    }
     fxtap_buffer_text(py, is_list ? "[" : "");
     for (size_t i = 0; i < op->n_outputs; i++) {
         fx_ref ref = {(fx_ge_op *)(uintptr_t)op, (int32_t)i};

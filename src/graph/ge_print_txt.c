@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "graph/ge.h"
+#include "util/buffer.h"
 #include "util/number.h"
 
 static void indent_by(fxtap_buffer *out, int n)
@@ -10,7 +11,7 @@ static void indent_by(fxtap_buffer *out, int n)
     static const char BLANKS[] = "                                ";
     while (n > 0) {
         int part = n > 32 ? 32 : n;
-        fxtap_buffer_append(out, BLANKS, (size_t)part);
+        fx_buffer_put(out, BLANKS, (size_t)part);
         n -= part;
     }
 }
@@ -18,8 +19,8 @@ static void indent_by(fxtap_buffer *out, int n)
 static void line(fxtap_buffer *out, int indent, const char *text)
 {
     indent_by(out, indent);
-    fxtap_buffer_text(out, text);
-    fxtap_buffer_append(out, "\n", 1);
+    fx_buffer_put_text(out, text);
+    fx_buffer_put(out, "\n", 1);
 }
 
 /* The letter behind the backslash of a character that has a short escape; 0 where it has none. */
@@ -36,36 +37,46 @@ static char short_escape(unsigned char c)
     }
 }
 
-/* A string or bytes field: quoted, everything that is not printable ASCII in octal. */
-static void text_field(fxtap_buffer *out, int indent, const char *key, const char *bytes, size_t length)
+/* What is not printable ASCII in octal. */
+static void escaped(fxtap_buffer *out, const char *bytes, size_t length)
 {
     size_t plain = 0;
-    indent_by(out, indent);
-    fxtap_buffer_text(out, key);
-    fxtap_buffer_append(out, ": \"", 3);
     for (size_t i = 0; i < length; i++) {
         unsigned char c = (unsigned char)bytes[i];
         if (c >= 0x20 && c < 0x7f && c != '"' && c != '\'' && c != '\\') {
             continue;
         }
-        fxtap_buffer_append(out, bytes + plain, i - plain);
+        fx_buffer_put(out, bytes + plain, i - plain);
         plain = i + 1;
         char pair[2] = {'\\', short_escape(c)};
         if (pair[1] != 0) {
-            fxtap_buffer_append(out, pair, 2);
+            fx_buffer_put(out, pair, 2);
         } else {
             char octal[4] = {'\\', (char)('0' + (c >> 6)), (char)('0' + (c >> 3 & 7)), (char)('0' + (c & 7))};
-            fxtap_buffer_append(out, octal, 4);
+            fx_buffer_put(out, octal, 4);
         }
     }
-    fxtap_buffer_append(out, bytes + plain, length - plain);
-    fxtap_buffer_append(out, "\"\n", 2);
+    fx_buffer_put(out, bytes + plain, length - plain);
+}
+
+/* A string or bytes field. */
+static void text_field(fxtap_buffer *out, int indent, const char *key, const char *bytes, size_t length)
+{
+    indent_by(out, indent);
+    fx_buffer_put_text(out, key);
+    fx_buffer_put(out, ": \"", 3);
+    escaped(out, bytes, length);
+    fx_buffer_put(out, "\"\n", 2);
 }
 
 static void int_field(fxtap_buffer *out, int indent, const char *key, int64_t value)
 {
+    char text[FX_NUMBER_BYTES];
     indent_by(out, indent);
-    fxtap_buffer_printf(out, "%s: %lld\n", key, (long long)value);
+    fx_buffer_put_text(out, key);
+    fx_buffer_put(out, ": ", 2);
+    fx_buffer_put(out, text, fx_i64_text(value, text));
+    fx_buffer_put(out, "\n", 1);
 }
 
 static void float_field(fxtap_buffer *out, int indent, double value)
@@ -258,17 +269,18 @@ void fx_txt_desc(fxtap_buffer *out, int indent, const fx_ge_desc *desc)
 
 static void print_op(fxtap_buffer *out, const fx_ge_op *op)
 {
-    fxtap_buffer input;
     line(out, 0, "op {");
     text_field(out, 2, "name", op->name, strlen(op->name));
     text_field(out, 2, "type", op->type, strlen(op->type));
     for (size_t i = 0; i < op->n_inputs; i++) {
-        fxtap_buffer_init(&input);
-        if (op->inputs[i].op != NULL) {
-            fxtap_buffer_printf(&input, "%s:%d", op->inputs[i].op->name, op->inputs[i].output);
+        const fx_ge_op *producer = op->inputs[i].op;
+        if (producer == NULL) {
+            line(out, 2, "input: \"\"");
+            continue;
         }
-        text_field(out, 2, "input", input.bytes == NULL ? "" : input.bytes, input.length);
-        fxtap_buffer_clear(&input);
+        fx_buffer_put_text(out, "  input: \"");
+        escaped(out, producer->name, strlen(producer->name));
+        fxtap_buffer_printf(out, ":%d\"\n", op->inputs[i].output);
     }
     print_attrs(out, 2, op, op->attrs, op->n_attrs);
     size_t n_descs = strcmp(op->type, "Data") == 0 ? 1 : op->n_inputs;

@@ -94,6 +94,9 @@ static void data_line(fx_lower *lower, const fx_ge_op *op)
     const fx_ge_desc *desc = &op->outputs[0];
     fx_ref ref = {(fx_ge_op *)(uintptr_t)op, 0};
     fx_val name = fx_val_text(op->name);
+    if (!lower->ge->with_py) {
+        return;
+    }
     fx_ge_ref_text(py, ref);
     fxtap_buffer_printf(py, " = ge.Data(index=%lld, dtype=%d, shape=[", (long long)op->attrs[0].value.u.i, desc->dtype);
     for (size_t i = 0; i < desc->n_dims; i++) {
@@ -313,6 +316,16 @@ static void connect_output(fx_lower *lower, fx_ge_op *op, size_t index, const fx
     desc->has_shape = fx_meta_dims(lower, value->meta, &desc->dims, &desc->n_dims) || desc->has_shape;
 }
 
+static void output_line(fxtap_buffer *py, const fx_val *outputs, size_t n)
+{
+    fxtap_buffer_text(py, "\n_ = ge.NetOutput([");
+    for (size_t i = 0; i < n; i++) {
+        fxtap_buffer_text(py, i > 0 ? ", " : "");
+        fx_ge_ref_text(py, outputs[i].u.ref);
+    }
+    fxtap_buffer_text(py, "], dependencies=[])\n");
+}
+
 static void lower_output(fx_lower *lower)
 {
     size_t n_items = 0, n = 0;
@@ -335,13 +348,12 @@ static void lower_output(fx_lower *lower)
     if (op == NULL) {
         return;
     }
-    fxtap_buffer_text(&lower->ge->py, "\n_ = ge.NetOutput([");
     for (size_t i = 0; i < n; i++) {
         connect_output(lower, op, i, &outputs[i]);
-        fxtap_buffer_text(&lower->ge->py, i > 0 ? ", " : "");
-        fx_ge_ref_text(&lower->ge->py, outputs[i].u.ref);
     }
-    fxtap_buffer_text(&lower->ge->py, "], dependencies=[])\n");
+    if (lower->ge->with_py) {
+        output_line(&lower->ge->py, outputs, n);
+    }
 }
 
 /* ---- the walk ---- */
@@ -351,7 +363,7 @@ static void lower_node(fx_lower *lower)
     lower->raised = NULL;
     lower->n_made = 0;
     lower->root[lower->node] = root_of(lower);
-    if (lower->desc.op != FXTAP_OP_OUTPUT) {
+    if (lower->desc.op != FXTAP_OP_OUTPUT && lower->ge->with_py) {
         fx_lower_comment(lower);
     }
     switch (lower->desc.op) {
@@ -388,13 +400,14 @@ static fxtap_status walk(fx_lower *lower)
     return fx_ge_graph_status(lower->ge);
 }
 
-fxtap_status fx_lower_record(const fxtap_graph *lowered, fx_ge_graph **out)
+static fxtap_status lower_record(const fxtap_graph *lowered, bool with_py, fx_ge_graph **out)
 {
     fx_lower lower = {.graph = lowered};
     lower.ge = fx_ge_graph_new();
     if (lower.ge == NULL) {
         return FXTAP_E_NOMEM;
     }
+    lower.ge->with_py = with_py;
     fxtap_status status = walk(&lower);
     if (status != FXTAP_OK) {
         fx_ge_graph_free(lower.ge);
@@ -404,7 +417,7 @@ fxtap_status fx_lower_record(const fxtap_graph *lowered, fx_ge_graph **out)
     return FXTAP_OK;
 }
 
-fxtap_status fx_lower_graph(const fxtap_graph *aot, fx_ge_graph **out)
+fxtap_status fx_lower_graph(const fxtap_graph *aot, bool with_py, fx_ge_graph **out)
 {
     fxtap_graph *lowered = NULL;
     fxtap_status status = fx_lower_passes(aot, &lowered);
@@ -412,7 +425,7 @@ fxtap_status fx_lower_graph(const fxtap_graph *aot, fx_ge_graph **out)
         return status;
     }
     fx_ge_graph *ge = NULL;
-    status = fx_lower_record(lowered, &ge);
+    status = lower_record(lowered, with_py, &ge);
     if (status != FXTAP_OK) {
         fxtap_graph_free(lowered);
         return status;

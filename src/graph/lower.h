@@ -59,11 +59,11 @@ typedef struct fx_lower {
 /* The lowered record of a graph: what TorchAir's passes leave of it. The caller frees *out. */
 fxtap_status fx_lower_passes(const fxtap_graph *aot, fxtap_graph **out);
 
-/* Lowers a graph. The caller frees *out with fx_ge_graph_free(). FXTAP_E_NOMEM. */
-fxtap_status fx_lower_graph(const fxtap_graph *aot, fx_ge_graph **out);
-
-/* The same for a record that has been through fx_lower_passes() already, and outlives the graph. */
-fxtap_status fx_lower_record(const fxtap_graph *lowered, fx_ge_graph **out);
+/*
+ * Lowers a graph; its py form is written only where it is wanted. The caller frees *out with fx_ge_graph_free().
+ * FXTAP_E_NOMEM.
+ */
+fxtap_status fx_lower_graph(const fxtap_graph *aot, bool with_py, fx_ge_graph **out);
 
 /* True where there is a recipe for the target, "aten.add.Tensor". */
 bool fx_lower_supports(const char *target);

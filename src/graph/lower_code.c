@@ -3,21 +3,28 @@
 
 #include "graph/lower.h"
 #include "graph/python.h"
+#include "util/buffer.h"
 #include "util/memory.h"
 #include "util/utf8.h"
 
 /* A comment line ends at a newline, and its bytes must be UTF-8: everything else is written as \\xNN. */
 static void append_line_text(fxtap_buffer *out, const char *bytes, size_t length)
 {
-    size_t used;
-    for (size_t i = 0; i < length; i += used == 0 ? 1 : used) {
+    size_t used, start = 0, i = 0;
+    while (i < length) {
+        if ((signed char)bytes[i] >= 0x20) {
+            i++;
+            continue;
+        }
         uint32_t c = fx_utf8_decode(bytes + i, length - i, &used);
         if (used == 0 || c < 0x20) {
+            fx_buffer_put(out, bytes + start, i - start);
             fxtap_buffer_printf(out, "\\x%02x", (unsigned char)bytes[i]);
-        } else {
-            fxtap_buffer_append(out, bytes + i, used);
+            start = i + 1;
         }
+        i += used == 0 ? 1 : used;
     }
+    fx_buffer_put(out, bytes + start, length - start);
 }
 
 /* Whether str() of a text shows what it is: printable ASCII without quotes and backslashes. */
@@ -37,12 +44,12 @@ static void value_text(fxtap_buffer *out, const fxtap_graph *graph, fxtap_value 
 
 static void dims_text(fxtap_buffer *out, const fxtap_graph *graph, const fxtap_value *dims, size_t n)
 {
-    fxtap_buffer_text(out, "[");
+    fx_buffer_put_text(out, "[");
     for (size_t i = 0; i < n; i++) {
-        fxtap_buffer_text(out, i > 0 ? ", " : "");
+        fx_buffer_put_text(out, i > 0 ? ", " : "");
         fx_value_text(out, graph, dims[i]);
     }
-    fxtap_buffer_text(out, "]");
+    fx_buffer_put_text(out, "]");
 }
 
 static void text_value(fxtap_buffer *out, const fxtap_graph *graph, fxtap_value value, bool is_source)
@@ -61,26 +68,26 @@ static void items_text(fxtap_buffer *out, const fxtap_graph *graph, fxtap_value 
     size_t n;
     const fxtap_value *items = fxtap_value_items(graph, value, &n);
     bool is_tuple = fxtap_value_kind_of(graph, value) == FXTAP_V_TUPLE;
-    fxtap_buffer_text(out, is_tuple ? "(" : "[");
+    fx_buffer_put_text(out, is_tuple ? "(" : "[");
     for (size_t i = 0; i < n; i++) {
-        fxtap_buffer_text(out, i > 0 ? ", " : "");
+        fx_buffer_put_text(out, i > 0 ? ", " : "");
         value_text(out, graph, items[i], is_source || fxtap_value_kind_of(graph, items[i]) == FXTAP_V_STRING);
     }
-    fxtap_buffer_text(out, is_tuple ? (n == 1 ? ",)" : ")") : "]");
+    fx_buffer_put_text(out, is_tuple ? (n == 1 ? ",)" : ")") : "]");
 }
 
 static void dict_text(fxtap_buffer *out, const fxtap_graph *graph, fxtap_value value, bool is_source)
 {
     size_t n;
     const fxtap_value *items = fxtap_value_items(graph, value, &n);
-    fxtap_buffer_text(out, "{");
+    fx_buffer_put_text(out, "{");
     for (size_t i = 0; i + 1 < n; i += 2) {
-        fxtap_buffer_text(out, i > 0 ? ", " : "");
+        fx_buffer_put_text(out, i > 0 ? ", " : "");
         value_text(out, graph, items[i], is_source);
-        fxtap_buffer_text(out, ": ");
+        fx_buffer_put_text(out, ": ");
         value_text(out, graph, items[i + 1], is_source);
     }
-    fxtap_buffer_text(out, "}");
+    fx_buffer_put_text(out, "}");
 }
 
 static void number_text(fxtap_buffer *out, const fxtap_graph *graph, fxtap_value value, bool is_source)
@@ -110,8 +117,8 @@ static void node_name_text(fxtap_buffer *out, const fxtap_graph *graph, fxtap_va
 static void value_text(fxtap_buffer *out, const fxtap_graph *graph, fxtap_value value, bool is_source)
 {
     switch (value == 0 ? FXTAP_V_NONE : fxtap_value_kind_of(graph, value)) {
-    case FXTAP_V_NONE: fxtap_buffer_text(out, "None"); break;
-    case FXTAP_V_BOOL: fxtap_buffer_text(out, fxtap_value_bool(graph, value) ? "True" : "False"); break;
+    case FXTAP_V_NONE: fx_buffer_put_text(out, "None"); break;
+    case FXTAP_V_BOOL: fx_buffer_put_text(out, fxtap_value_bool(graph, value) ? "True" : "False"); break;
     case FXTAP_V_INT: fxtap_buffer_printf(out, "%lld", (long long)fxtap_value_int(graph, value)); break;
     case FXTAP_V_FLOAT:
     case FXTAP_V_COMPLEX: number_text(out, graph, value, is_source); break;
@@ -119,7 +126,7 @@ static void value_text(fxtap_buffer *out, const fxtap_graph *graph, fxtap_value 
     case FXTAP_V_LIST:
     case FXTAP_V_TUPLE: items_text(out, graph, value, is_source); break;
     case FXTAP_V_DICT: dict_text(out, graph, value, is_source); break;
-    case FXTAP_V_ELLIPSIS: fxtap_buffer_text(out, "Ellipsis"); break;
+    case FXTAP_V_ELLIPSIS: fx_buffer_put_text(out, "Ellipsis"); break;
     default: text_value(out, graph, value, is_source); break;
     }
 }
@@ -152,11 +159,11 @@ const char *fx_meta_text(fx_lower *lower, fxtap_value meta, size_t *length_out)
     if (kind == FXTAP_V_TENSOR && fxtap_value_tensor(graph, meta, &tensor) == FXTAP_OK) {
         fxtap_buffer_printf(&text, "Tensor(dtype=torch.%s, shape=torch.Size(", fxtap_dtype_name(tensor.dtype));
         dims_text(&text, graph, tensor.shape, tensor.n_dims);
-        fxtap_buffer_text(&text, ")");
+        fx_buffer_put_text(&text, ")");
     } else if (is_symbol(kind)) {
         fxtap_buffer_printf(&text, "<class 'torch.%s'>(", symbol_class(kind));
         fx_value_text(&text, graph, meta);
-        fxtap_buffer_text(&text, ")");
+        fx_buffer_put_text(&text, ")");
     }
     *length_out = text.length;
     if (text.length > 0) {
@@ -177,11 +184,11 @@ static void type_text(fxtap_buffer *out, const fxtap_graph *graph, fxtap_value m
     if (kind == FXTAP_V_TENSOR && fxtap_value_tensor(graph, meta, &tensor) == FXTAP_OK) {
         fxtap_buffer_printf(out, ": torch.%s", fxtap_dtype_name(tensor.dtype));
         dims_text(out, graph, tensor.shape, tensor.n_dims);
-        fxtap_buffer_text(out, tensor.device == NULL ? "" : tensor.device);
+        fx_buffer_put_text(out, tensor.device == NULL ? "" : tensor.device);
     } else if (is_symbol(kind)) {
-        fxtap_buffer_text(out, ": \"Sym(");
+        fx_buffer_put_text(out, ": \"Sym(");
         fx_value_text(out, graph, meta);
-        fxtap_buffer_text(out, ")\"");
+        fx_buffer_put_text(out, ")\"");
     }
 }
 
@@ -206,7 +213,7 @@ static void target_text(fxtap_buffer *out, const fxtap_node_desc *desc)
     if (desc->target_python != NULL) {
         append_line_text(out, desc->target_python, strlen(desc->target_python));
     } else {
-        fxtap_buffer_text(out, is_function && !is_python ? "torch.ops." : "");
+        fx_buffer_put_text(out, is_function && !is_python ? "torch.ops." : "");
         append_line_text(out, desc->target, strlen(desc->target));
     }
 }
@@ -217,20 +224,20 @@ void fx_lower_code(const fx_lower *lower, fxtap_buffer *out, bool is_source)
     const char *separator = "";
     append_line_text(out, desc->name, strlen(desc->name));
     type_text(out, lower->graph, desc->meta);
-    fxtap_buffer_text(out, " = ");
+    fx_buffer_put_text(out, " = ");
     target_text(out, desc);
-    fxtap_buffer_text(out, "(");
+    fx_buffer_put_text(out, "(");
     for (size_t i = 0; i < desc->n_args; i++, separator = ", ") {
-        fxtap_buffer_text(out, separator);
+        fx_buffer_put_text(out, separator);
         argument_text(out, lower->graph, desc->args[i], is_source);
     }
     for (size_t i = 0; i < desc->n_kwargs; i++, separator = ", ") {
-        fxtap_buffer_text(out, separator);
+        fx_buffer_put_text(out, separator);
         append_line_text(out, desc->kwarg_names[i], strlen(desc->kwarg_names[i]));
-        fxtap_buffer_text(out, "=");
+        fx_buffer_put_text(out, "=");
         argument_text(out, lower->graph, desc->kwarg_values[i], is_source);
     }
-    fxtap_buffer_text(out, ")");
+    fx_buffer_put_text(out, ")");
 }
 
 /* ---- "# File" ---- */
@@ -306,9 +313,9 @@ static void file_line(fx_lower *lower, const char *trace)
 
 void fx_lower_code_line(fx_lower *lower)
 {
-    fxtap_buffer_text(&lower->ge->py, "## FX Code: ");
+    fx_buffer_put_text(&lower->ge->py, "## FX Code: ");
     fx_lower_code(lower, &lower->ge->py, false);
-    fxtap_buffer_text(&lower->ge->py, "\n");
+    fx_buffer_put_text(&lower->ge->py, "\n");
 }
 
 bool fx_lower_has_trace(const fx_lower *lower)

@@ -33,6 +33,9 @@ static void describe_opaque(fx_lower *lower, fx_ge_op *op, const char *why)
     fxtap_buffer_clear(&code);
     fx_ge_add_attr(lower->ge, op, "_fx_code", FX_ATTR_TEXT, text);
     fx_ge_add_attr(lower->ge, op, "_no_lowering", FX_ATTR_TEXT, fx_val_text(why));
+    if (!lower->ge->with_py) {
+        return;
+    }
     if (!fx_lower_has_trace(lower)) {
         fx_lower_code_line(lower);
     }

@@ -116,14 +116,14 @@ static void put_number(page *p, const char *key, double value)
 static void put_bound(page *p, const char *key, const fxtap_stats *stats, double value, int64_t integer)
 {
     fxtap_dtype_class class_of = fxtap_dtype_class_of(stats->dtype);
-    char text[24];
+    char text[FX_NUMBER_BYTES];
     if (!stats->has_range) {
         fxtap_json_null(&p->json, key);
     } else if (class_of == FXTAP_CLASS_INT) {
-        snprintf(text, sizeof text, "%lld", (long long)integer);
+        fx_i64_text(integer, text);
         fxtap_json_string(&p->json, key, text);
     } else if (class_of == FXTAP_CLASS_UINT || class_of == FXTAP_CLASS_BOOL) {
-        snprintf(text, sizeof text, "%llu", (unsigned long long)integer);
+        fx_u64_text((uint64_t)integer, text);
         fxtap_json_string(&p->json, key, text);
     } else {
         put_number(p, key, value);
@@ -242,21 +242,6 @@ static void put_graph(page *p, const fxtap_graph *graph, const char *name, bool 
     }
 }
 
-/* JSON has "<", ">" and "&" in strings alone. */
-static void put_escaped(fxtap_buffer *out, const fxtap_buffer *json)
-{
-    size_t start = 0;
-    for (size_t i = 0; i < json->length; i++) {
-        char c = json->bytes[i];
-        if (c == '<' || c == '>' || c == '&') {
-            fxtap_buffer_append(out, json->bytes + start, i - start);
-            fxtap_buffer_printf(out, "\\u%04x", (unsigned)c);
-            start = i + 1;
-        }
-    }
-    fxtap_buffer_append(out, json->bytes + start, json->length - start);
-}
-
 /* The page up to a mark, and behind it what the mark stands for. */
 static const char *put_up_to(fxtap_buffer *out, const char *at, const char *mark)
 {
@@ -267,26 +252,20 @@ static const char *put_up_to(fxtap_buffer *out, const char *at, const char *mark
 
 fxtap_status fx_print_html(const fxtap_graph *graph, const fxtap_print_options *options, fxtap_buffer *out)
 {
-    fxtap_buffer json;
-    fxtap_buffer_init(&json);
     page p = {.options = options};
-    fxtap_json_init(&p.json, &json, false);
+    const char *rest = put_up_to(out, fx_page_html, "/*style*/");
+    fxtap_buffer_append(out, fx_page_css, fx_page_css_bytes);
+    rest = put_up_to(out, rest, "/*data*/");
+    fxtap_json_init(&p.json, out, false);
+    p.json.for_html = true;
     fxtap_json_begin_object(&p.json, NULL);
     fxtap_json_string(&p.json, "title", options->title);
     fxtap_json_begin_array(&p.json, "graphs");
     put_graph(&p, graph, "0", true);
     fxtap_json_end_array(&p.json);
     fxtap_json_end_object(&p.json);
-    fxtap_status status = p.no_memory ? FXTAP_E_NOMEM : fxtap_buffer_status(&json);
-    if (status == FXTAP_OK) {
-        const char *rest = put_up_to(out, fx_page_html, "/*style*/");
-        fxtap_buffer_append(out, fx_page_css, fx_page_css_bytes);
-        rest = put_up_to(out, rest, "/*data*/");
-        put_escaped(out, &json);
-        rest = put_up_to(out, rest, "/*script*/");
-        fxtap_buffer_append(out, fx_page_js, fx_page_js_bytes);
-        fxtap_buffer_text(out, rest);
-    }
-    fxtap_buffer_clear(&json);
-    return status;
+    rest = put_up_to(out, rest, "/*script*/");
+    fxtap_buffer_append(out, fx_page_js, fx_page_js_bytes);
+    fxtap_buffer_text(out, rest);
+    return p.no_memory ? FXTAP_E_NOMEM : fxtap_buffer_status(out);
 }

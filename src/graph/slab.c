@@ -35,12 +35,15 @@ char *fx_slab_text(fx_slab *slab, const char *bytes, size_t length)
 
 char *fx_slab_printf(fx_slab *slab, const char *format, ...)
 {
+    char usual[256];
     va_list arguments, again;
     va_start(arguments, format);
     va_copy(again, arguments);
-    int length = vsnprintf(NULL, 0, format, arguments);
+    int length = vsnprintf(usual, sizeof usual, format, arguments);
     char *text = length < 0 ? NULL : fx_slab_alloc(slab, (size_t)length + 1, 1);
-    if (text != NULL) {
+    if (text != NULL && (size_t)length < sizeof usual) {
+        memcpy(text, usual, (size_t)length + 1);
+    } else if (text != NULL) {
         vsnprintf(text, (size_t)length + 1, format, again);
     }
     va_end(again);

@@ -10,6 +10,7 @@
 #include "store/reader_parts.h"
 #include "util/error.h"
 #include "util/memory.h"
+#include "util/sort.h"
 
 /* Calls `take` for each row of a query. */
 typedef fxtap_status (*take_row)(fx_rows *rows, void *context);
@@ -367,6 +368,12 @@ static fxtap_status take_slot(fx_rows *rows, void *context)
     return FXTAP_OK;
 }
 
+static int compare_slot_ids(const void *a, const void *b)
+{
+    const fx_slot *x = a, *y = b;
+    return x->id < y->id ? -1 : x->id > y->id;
+}
+
 static int compare_slots(const void *a, const void *b)
 {
     const fx_slot *x = *(fx_slot *const *)a, *y = *(fx_slot *const *)b;
@@ -380,9 +387,12 @@ static int compare_slots(const void *a, const void *b)
     return order != 0 ? order : x->id < y->id ? -1 : x->id > y->id;
 }
 
-/* The place of each slot among those of its graph, so that tensors are sorted by one number. */
+/* By id, as a step's rows come; and the place of each among those of its graph: tensors are sorted by one number. */
 static fxtap_status order_slots(fx_graph *graph)
 {
+    if (graph->n_slots > 1) {
+        fx_sort(graph->slots, graph->n_slots, sizeof *graph->slots, compare_slot_ids);
+    }
     fx_slot **sorted = fx_calloc(graph->n_slots, sizeof *sorted);
     if (sorted == NULL) {
         return FXTAP_E_NOMEM;
@@ -391,7 +401,7 @@ static fxtap_status order_slots(fx_graph *graph)
         sorted[i] = &graph->slots[i];
     }
     if (graph->n_slots > 1) {
-        qsort(sorted, graph->n_slots, sizeof *sorted, compare_slots);
+        fx_sort(sorted, graph->n_slots, sizeof *sorted, compare_slots);
     }
     for (size_t i = 0; i < graph->n_slots; i++) {
         sorted[i]->order = i;
@@ -403,7 +413,7 @@ static fxtap_status order_slots(fx_graph *graph)
 fxtap_status fx_index_load_slots(fxtap_reader *reader, fx_graph *graph)
 {
     static const char sql[] = "SELECT s.id, s.node_id, s.io, s.position, s.arg_name, s.prefix FROM node n"
-                              " JOIN slot s ON s.node_id = n.id WHERE n.graph_id = ?1 ORDER BY s.id";
+                              " JOIN slot s ON s.node_id = n.id WHERE n.graph_id = ?1";
     if (graph->has_slots) {
         return FXTAP_OK;
     }
@@ -415,7 +425,7 @@ fxtap_status fx_index_load_slots(fxtap_reader *reader, fx_graph *graph)
         by_id[i] = (fx_node *)graph->nodes[i];
     }
     if (graph->n_nodes > 1) {
-        qsort(by_id, graph->n_nodes, sizeof *by_id, compare_node_ids);
+        fx_sort(by_id, graph->n_nodes, sizeof *by_id, compare_node_ids);
     }
     fx_free(graph->slots);
     graph->slots = NULL;

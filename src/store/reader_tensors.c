@@ -6,6 +6,7 @@
 #include "store/reader_parts.h"
 #include "util/error.h"
 #include "util/memory.h"
+#include "util/sort.h"
 
 #define STAMP_TAIL_BYTES ((size_t)25) /* .YYYYMMDDHHMMSSffffff.npy */
 
@@ -154,8 +155,8 @@ static fxtap_status add_step(fxtap_reader *reader, fx_graph *graph, fx_step *ste
         }
     }
     if (status == FXTAP_OK && list->count - first > 1) {
-        qsort(list->items + first, list->count - first, sizeof *list->items,
-              step->id != 0 ? compare_indexed : compare_named);
+        fx_sort(list->items + first, list->count - first, sizeof *list->items,
+                step->id != 0 ? compare_indexed : compare_named);
     }
     return status;
 }

@@ -14,7 +14,7 @@ char *fx_text_copy(fx_arena *arena, const char *text, size_t length);
 
 typedef struct fx_texts_entry {
     uint64_t hash;
-    const char *text; /* in the arena, NUL-terminated; NULL: an empty place */
+    const char *text; /* in the arena, NUL-terminated */
     size_t length;
     void *value; /* the user's; NULL when new */
 } fx_texts_entry;
@@ -22,9 +22,10 @@ typedef struct fx_texts_entry {
 /* A zeroed struct with its arena set is an empty table. */
 typedef struct fx_texts {
     fx_arena *arena;
-    fx_texts_entry *entries;
-    size_t capacity; /* a power of two, or 0 */
-    size_t count;
+    fx_texts_entry *entries; /* in the order in which they came */
+    size_t count, capacity;
+    uint32_t *places; /* a hash table of entries by their number from 1; 0: empty */
+    size_t n_places;  /* a power of two, or 0 */
 } fx_texts;
 
 void fx_texts_clear(fx_texts *table); /* the texts stay in the arena */

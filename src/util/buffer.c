@@ -69,7 +69,7 @@ static void printf_failed(fxtap_buffer *buffer, const char *format)
     }
 }
 
-/* The directive at `at`, behind its '%': %s, %.*s, %c, %d, %u, %lld, %llu and %zu are written; 0 for any other. */
+/* The directive at `at`, behind its '%': %s, %.*s, %c, %d, %u, %lld, %llu, %ld, %lu and %zu are written; 0 for any other. */
 static size_t write_directive(fxtap_buffer *buffer, const char *at, va_list *arguments)
 {
     char text[FX_NUMBER_BYTES];
@@ -87,13 +87,16 @@ static size_t write_directive(fxtap_buffer *buffer, const char *at, va_list *arg
         fxtap_buffer_append(buffer, text, 1);
         return 1;
     }
-    size_t n_letters = at[0] == 'l' && at[1] == 'l' ? 2 : at[0] == 'z';
-    if (at[n_letters] == 'd' && n_letters != 1) {
-        int64_t value = n_letters == 0 ? va_arg(*arguments, int) : va_arg(*arguments, long long);
+    size_t n_letters = at[0] == 'l' && at[1] == 'l' ? 2 : at[0] == 'z' || at[0] == 'l';
+    if (at[n_letters] == 'd' && at[0] != 'z') {
+        int64_t value = n_letters == 0   ? va_arg(*arguments, int)
+                        : n_letters == 1 ? va_arg(*arguments, long)
+                                         : va_arg(*arguments, long long);
         fxtap_buffer_append(buffer, text, fx_i64_text(value, text));
     } else if (at[n_letters] == 'u') {
         uint64_t value = n_letters == 0   ? va_arg(*arguments, unsigned)
-                         : n_letters == 1 ? va_arg(*arguments, size_t)
+                         : at[0] == 'z'   ? va_arg(*arguments, size_t)
+                         : n_letters == 1 ? va_arg(*arguments, unsigned long)
                                           : va_arg(*arguments, unsigned long long);
         fxtap_buffer_append(buffer, text, fx_u64_text(value, text));
     } else {

@@ -1,10 +1,11 @@
 #include "fxtap/output.h"
 
-#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
+#include "util/buffer.h"
 #include "util/error.h"
+#include "util/number.h"
 #include "util/utf8.h"
 
 #define MAX_DEPTH 63 /* level 0 is the document's own; has_items has a bit for each */
@@ -20,16 +21,18 @@ static void escape(fxtap_buffer *out, unsigned char c)
     static const char letters[][3] = {['\b'] = "\\b", ['\t'] = "\\t", ['\n'] = "\\n",
                                       ['\f'] = "\\f", ['\r'] = "\\r", ['"'] = "\\\"", ['\\'] = "\\\\"};
     if (c < sizeof letters / sizeof letters[0] && letters[c][0] != '\0') {
-        fxtap_buffer_append(out, letters[c], 2);
+        fx_buffer_put(out, letters[c], 2);
     } else {
         fxtap_buffer_printf(out, "\\u%04x", (unsigned)c);
     }
 }
 
-static bool is_plain(unsigned char c)
-{
-    return c >= 0x20 && c < 0x7F && c != '"' && c != '\\';
-}
+enum { PLAIN = 1, PLAIN_OUTSIDE_HTML = 2 };
+
+static const unsigned char kind_of[256] = {
+    [' ' ... '!'] = PLAIN, ['#' ... '%'] = PLAIN, ['\'' ... ';'] = PLAIN, ['='] = PLAIN, ['?' ... '['] = PLAIN,
+    [']' ... '~'] = PLAIN, ['&'] = PLAIN_OUTSIDE_HTML, ['<'] = PLAIN_OUTSIDE_HTML, ['>'] = PLAIN_OUTSIDE_HTML,
+};
 
 #define EACH_BYTE(c) (UINT64_C(0x0101010101010101) * (c))
 
@@ -52,19 +55,29 @@ static size_t plain_length(const char *text, size_t length)
             break;
         }
     }
-    while (n < length && is_plain((unsigned char)text[n])) {
+    while (n < length && kind_of[(unsigned char)text[n]] != 0) {
         n++;
     }
     return n;
 }
 
-static void quoted(fxtap_buffer *out, const char *text, size_t length)
+static size_t plain_length_for_html(const char *text, size_t length)
 {
-    fxtap_buffer_append(out, "\"", 1);
+    size_t n = 0;
+    while (n < length && kind_of[(unsigned char)text[n]] == PLAIN) {
+        n++;
+    }
+    return n;
+}
+
+static void quoted(fxtap_buffer *out, const char *text, size_t length, bool for_html)
+{
+    fx_buffer_put(out, "\"", 1);
     size_t at = 0;
     while (at < length) {
-        size_t end = at + plain_length(text + at, length - at);
-        fxtap_buffer_append(out, text + at, end - at);
+        size_t n_plain = for_html ? plain_length_for_html(text + at, length - at) : plain_length(text + at, length - at);
+        size_t end = at + n_plain;
+        fx_buffer_put(out, text + at, end - at);
         at = end;
         if (at == length) {
             break;
@@ -72,28 +85,28 @@ static void quoted(fxtap_buffer *out, const char *text, size_t length)
         size_t used;
         uint32_t code_point = fx_utf8_decode(text + at, length - at, &used);
         if (used == 0) {
-            fxtap_buffer_append(out, "\xEF\xBF\xBD", 3); /* U+FFFD */
+            fx_buffer_put(out, "\xEF\xBF\xBD", 3); /* U+FFFD */
             at++;
         } else if (code_point < 0x80) {
             escape(out, (unsigned char)text[at++]);
         } else {
             if (fx_utf8_is_shown(code_point)) {
-                fxtap_buffer_append(out, text + at, used);
+                fx_buffer_put(out, text + at, used);
             } else {
                 fxtap_buffer_printf(out, "\\u%04x", (unsigned)code_point);
             }
             at += used;
         }
     }
-    fxtap_buffer_append(out, "\"", 1);
+    fx_buffer_put(out, "\"", 1);
 }
 
 static void indent(fxtap_json *json)
 {
     if (json->pretty) {
-        fxtap_buffer_append(json->out, "\n", 1);
+        fx_buffer_put(json->out, "\n", 1);
         for (unsigned i = 0; i < json->depth; i++) {
-            fxtap_buffer_append(json->out, "  ", 2);
+            fx_buffer_put(json->out, "  ", 2);
         }
     }
 }
@@ -103,22 +116,22 @@ static void prefix(fxtap_json *json, const char *key)
 {
     uint64_t level = UINT64_C(1) << json->depth;
     if ((json->has_items & level) != 0) {
-        fxtap_buffer_append(json->out, ",", 1);
+        fx_buffer_put(json->out, ",", 1);
     }
     json->has_items |= level;
     if (json->depth > 0) {
         indent(json);
     }
     if (key != NULL) {
-        quoted(json->out, key, strlen(key));
-        fxtap_buffer_append(json->out, ": ", json->pretty ? 2 : 1);
+        quoted(json->out, key, strlen(key), json->for_html);
+        fx_buffer_put(json->out, ": ", json->pretty ? 2 : 1);
     }
 }
 
 static void begin(fxtap_json *json, const char *key, const char *bracket)
 {
     prefix(json, key);
-    fxtap_buffer_append(json->out, bracket, 1);
+    fx_buffer_put(json->out, bracket, 1);
     if (json->depth == MAX_DEPTH) {
         if (json->out->status == FXTAP_OK) {
             json->out->status = fx_error(FXTAP_E_INVALID, "json is nested more than %d levels deep", MAX_DEPTH);
@@ -139,7 +152,7 @@ static void end(fxtap_json *json, const char *bracket)
     if (had_items) {
         indent(json);
     }
-    fxtap_buffer_append(json->out, bracket, 1);
+    fx_buffer_put(json->out, bracket, 1);
 }
 
 void fxtap_json_begin_object(fxtap_json *json, const char *key)
@@ -177,13 +190,15 @@ void fxtap_json_bool(fxtap_json *json, const char *key, bool value)
 void fxtap_json_int(fxtap_json *json, const char *key, int64_t value)
 {
     prefix(json, key);
-    fxtap_buffer_printf(json->out, "%" PRId64, value);
+    char text[FX_NUMBER_BYTES];
+    fx_buffer_put(json->out, text, fx_i64_text(value, text));
 }
 
 void fxtap_json_uint(fxtap_json *json, const char *key, uint64_t value)
 {
     prefix(json, key);
-    fxtap_buffer_printf(json->out, "%" PRIu64, value);
+    char text[FX_NUMBER_BYTES];
+    fx_buffer_put(json->out, text, fx_u64_text(value, text));
 }
 
 void fxtap_json_double(fxtap_json *json, const char *key, double value)
@@ -208,5 +223,5 @@ void fxtap_json_string(fxtap_json *json, const char *key, const char *value)
 void fxtap_json_string_n(fxtap_json *json, const char *key, const char *value, size_t length)
 {
     prefix(json, key);
-    quoted(json->out, value, length);
+    quoted(json->out, value, length, json->for_html);
 }

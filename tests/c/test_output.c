@@ -1,6 +1,7 @@
 #include "support_cmocka.h"
 
 #include <inttypes.h>
+#include <limits.h>
 #include <locale.h>
 #include <math.h>
 #include <stdio.h>
@@ -394,7 +395,8 @@ static void test_printf_writes_what_printf_writes(void **state)
     SAME("%s|%.*s|%.*s|%c|%%", "text", 2, "abc", 9, "abc", 'x');
     SAME("%d %u %lld %llu %zu", INT32_MIN, UINT32_MAX, (long long)INT64_MIN, (unsigned long long)UINT64_MAX, SIZE_MAX);
     SAME("%s %5d %s %04x %-8s|%s", "before", 7, "between", 0xABu, "left", "after"); /* one that is left to printf */
-    SAME("%zd %ld %hhd %+d %i", (ssize_t)-1, -2L, (signed char)-3, 4, -5);
+    SAME("%ld %lu %zu", LONG_MIN, ULONG_MAX, (size_t)0);
+    SAME("%zd %li %hhd %+d %i", (ssize_t)-1, -2L, (signed char)-3, 4, -5);
     SAME("%.*s|%s", 0, "none", "");
 #undef SAME
     fxtap_buffer_clear(&buffer);

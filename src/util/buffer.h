@@ -1,0 +1,27 @@
+/*
+ * buffer.h - fxtap_buffer_append() without the call where there is room: printers append a few bytes a million times.
+ */
+#ifndef FX_UTIL_BUFFER_H
+#define FX_UTIL_BUFFER_H
+
+#include <string.h>
+
+#include "fxtap/output.h"
+
+static inline void fx_buffer_put(fxtap_buffer *buffer, const void *bytes, size_t length)
+{
+    if (buffer->status == FXTAP_OK && length < buffer->capacity - buffer->length) {
+        memcpy(buffer->bytes + buffer->length, bytes, length);
+        buffer->length += length;
+        buffer->bytes[buffer->length] = '\0';
+    } else {
+        fxtap_buffer_append(buffer, bytes, length);
+    }
+}
+
+static inline void fx_buffer_put_text(fxtap_buffer *buffer, const char *text)
+{
+    fx_buffer_put(buffer, text, strlen(text));
+}
+
+#endif
