@@ -187,7 +187,7 @@ void fx_ge_truncate(fx_ge_graph *graph, size_t n_ops)
 static bool push_attr(fx_slab *slab, fx_ge_attr **attrs, size_t *n, size_t *capacity, const fx_ge_attr *attr)
 {
     if (*n == *capacity) {
-        size_t wanted = *capacity == 0 ? 8 : *capacity * 2;
+        size_t wanted = *capacity == 0 ? 2 : *capacity * 2;
         fx_ge_attr *more = fx_slab_alloc(slab, wanted, sizeof *more);
         if (more == NULL) {
             return false;

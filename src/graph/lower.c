@@ -230,7 +230,7 @@ static fx_val lower_call(fx_lower *lower)
     if (strcmp(lower->desc.target, "operator.getitem") == 0) {
         return lower_getitem(lower);
     }
-    const fx_recipe *recipe = fx_find_recipe(lower, lower->desc.target);
+    const fx_recipe *recipe = fx_find_recipe(&lower->recipes, lower->desc.target);
     if (recipe != NULL && fx_lower_view(lower, &result)) {
         return result;
     }
@@ -268,7 +268,7 @@ static fxtap_node root_of(const fx_lower *lower)
         overload != NULL && overload > desc->target && overload[-1] == '_' && strncmp(desc->target, "aten.", 5) == 0;
     bool is_out = overload != NULL && (strcmp(overload, ".out") == 0 || strcmp(overload, ".output") == 0 ||
                                        strcmp(overload, ".grad_input") == 0);
-    const fx_recipe *recipe = fx_find_recipe(lower, desc->target);
+    const fx_recipe *recipe = fx_find_recipe(&lower->recipes, desc->target);
     bool is_view = (recipe != NULL && recipe->is_view) || (desc->flags & FXTAP_NODE_VIEW) != 0 || is_in_place ||
                    strcmp(desc->target, "operator.getitem") == 0;
     if (is_out && desc->n_kwargs > 0 && fxtap_value_kind_of(lower->graph, desc->kwarg_values[0]) == FXTAP_V_NODE) {
@@ -383,7 +383,7 @@ static fxtap_status walk(fx_lower *lower)
     lower->root = fx_slab_alloc(slab, n + 1, sizeof *lower->root);
     lower->made = fx_slab_alloc(slab, n + 1, sizeof *lower->made);
     if (lower->results == NULL || lower->pending == NULL || lower->root == NULL || lower->made == NULL ||
-        !fx_collect_recipes(lower)) {
+        !fx_collect_recipes(slab, &lower->recipes)) {
         return FXTAP_E_NOMEM;
     }
     for (size_t i = 0; i < n && lower->status == FXTAP_OK && !slab->failed; i++) {

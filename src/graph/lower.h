@@ -22,6 +22,11 @@ typedef struct fx_recipe_table {
     size_t n;
 } fx_recipe_table;
 
+typedef struct fx_recipe_list { /* all tables, sorted by target */
+    const fx_recipe **recipes;
+    size_t n;
+} fx_recipe_list;
+
 extern const fx_recipe_table fx_recipes_elementwise, fx_recipes_compare, fx_recipes_reduce, fx_recipes_views,
     fx_recipes_matmul, fx_recipes_convolution, fx_recipes_norm, fx_recipes_index, fx_recipes_pooling,
     fx_recipes_creation, fx_recipes_random, fx_recipes_symbol, fx_recipes_foreach, fx_recipes_loss, fx_recipes_misc;
@@ -36,8 +41,7 @@ typedef struct fx_symbol { /* the tensor that holds a symbolic expression's valu
 typedef struct fx_lower {
     fx_ge_graph *ge;
     const fxtap_graph *graph;   /* the lowered record */
-    const fx_recipe **recipes;  /* sorted by target */
-    size_t n_recipes;
+    fx_recipe_list recipes;
     fx_val *results;            /* of each node of `graph` */
     fx_pending **pending;       /* of each node; NULL: none */
     fxtap_node *root;           /* of each node: the node whose memory it has */
@@ -68,7 +72,7 @@ fxtap_status fx_lower_graph(const fxtap_graph *aot, bool with_py, fx_ge_graph **
 /* True where there is a recipe for the target, "aten.add.Tensor". */
 bool fx_lower_supports(const char *target);
 /* True where the operator's result may share its first argument's memory. */
-bool fx_lower_is_view(const char *target);
+bool fx_lower_is_view(const fx_recipe_list *recipes, const char *target);
 
 /* Rewrites the graph as TorchAir does before it compiles: names of inputs and outputs, layouts, unused Data gone. */
 fxtap_status fx_ge_optimise(fx_ge_graph *graph);
@@ -92,8 +96,8 @@ bool fx_lower_arguments(fx_lower *lower, fx_val *positional, fx_val *named);
 
 /* Runs the recipe on the current node. */
 fx_val fx_run_recipe(fx_lower *lower, const fx_recipe *recipe);
-bool fx_collect_recipes(fx_lower *lower); /* sorted, of all tables; false: no memory */
-const fx_recipe *fx_find_recipe(const fx_lower *lower, const char *target);
+bool fx_collect_recipes(fx_slab *slab, fx_recipe_list *out); /* false: no memory */
+const fx_recipe *fx_find_recipe(const fx_recipe_list *list, const char *target); /* NULL: there is none */
 
 /* What the record says of a tensor, written into its description. `fx_name`: the name of the node's output, or NULL. */
 void fx_describe(fx_lower *lower, fx_ref ref, fxtap_value meta, const char *fx_name);

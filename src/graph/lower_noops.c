@@ -244,8 +244,8 @@ static void find_roots(fx_passes *p)
         if (fx_passes_get(p, i, &desc) != FXTAP_OK || desc.op != FXTAP_OP_CALL_FUNCTION) {
             continue;
         }
-        bool is_view = fx_lower_is_view(desc.target) || (desc.flags & FXTAP_NODE_VIEW) != 0 ||
-                       strcmp(desc.target, "operator.getitem") == 0 || strcmp(desc.target, "aten.copy_.default") == 0;
+        bool is_view = (desc.flags & FXTAP_NODE_VIEW) != 0 || strcmp(desc.target, "operator.getitem") == 0 ||
+                       strcmp(desc.target, "aten.copy_.default") == 0 || fx_lower_is_view(&p->recipes, desc.target);
         if (is_view && node_argument(p, &desc, 0, &source)) {
             p->root[i] = p->root[source];
         }

@@ -281,7 +281,7 @@ static fxtap_status run(fx_passes *p)
     p->size_map = fx_slab_alloc(&p->slab, p->n + 1, sizeof *p->size_map);
     p->is_root_of_output = fx_slab_alloc(&p->slab, p->n + 1, sizeof *p->is_root_of_output);
     p->is_used = fx_slab_alloc(&p->slab, p->n + 1, sizeof *p->is_used);
-    if (p->slab.failed) {
+    if (p->slab.failed || !fx_collect_recipes(&p->slab, &p->recipes)) {
         return FXTAP_E_NOMEM;
     }
     for (size_t i = 0; i < p->n; i++) {

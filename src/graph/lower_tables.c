@@ -17,33 +17,34 @@ static int by_target(const void *a, const void *b)
     return strcmp((*x)->target, (*y)->target);
 }
 
-bool fx_collect_recipes(fx_lower *lower)
+bool fx_collect_recipes(fx_slab *slab, fx_recipe_list *out)
 {
     size_t n = 0;
     for (size_t i = 0; i < N_TABLES; i++) {
         n += TABLES[i]->n;
     }
-    lower->recipes = fx_slab_alloc(&lower->ge->slab, n + 1, sizeof *lower->recipes);
-    if (lower->recipes == NULL) {
+    out->n = 0;
+    out->recipes = fx_slab_alloc(slab, n + 1, sizeof *out->recipes);
+    if (out->recipes == NULL) {
         return false;
     }
     for (size_t i = 0; i < N_TABLES; i++) {
         for (size_t j = 0; j < TABLES[i]->n; j++) {
-            lower->recipes[lower->n_recipes++] = &TABLES[i]->recipes[j];
+            out->recipes[out->n++] = &TABLES[i]->recipes[j];
         }
     }
-    qsort(lower->recipes, n, sizeof *lower->recipes, by_target);
+    qsort(out->recipes, n, sizeof *out->recipes, by_target);
     return true;
 }
 
-const fx_recipe *fx_find_recipe(const fx_lower *lower, const char *target)
+const fx_recipe *fx_find_recipe(const fx_recipe_list *list, const char *target)
 {
-    size_t low = 0, high = lower->n_recipes;
+    size_t low = 0, high = list->n;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        int order = strcmp(lower->recipes[middle]->target, target);
+        int order = strcmp(list->recipes[middle]->target, target);
         if (order == 0) {
-            return lower->recipes[middle];
+            return list->recipes[middle];
         }
         if (order < 0) {
             low = middle + 1;
@@ -54,28 +55,22 @@ const fx_recipe *fx_find_recipe(const fx_lower *lower, const char *target)
     return NULL;
 }
 
-static const fx_recipe *recipe_anywhere(const char *target)
+bool fx_lower_is_view(const fx_recipe_list *recipes, const char *target)
 {
-    for (size_t i = 0; i < N_TABLES; i++) {
-        for (size_t j = 0; j < TABLES[i]->n; j++) {
-            if (strcmp(TABLES[i]->recipes[j].target, target) == 0) {
-                return &TABLES[i]->recipes[j];
-            }
-        }
-    }
-    return NULL;
+    const fx_recipe *recipe = fx_find_recipe(recipes, target);
+    return strcmp(target, "aten.view.default") == 0 || strcmp(target, "aten.alias.default") == 0 ||
+           (recipe != NULL && recipe->is_view);
 }
 
 bool fx_lower_supports(const char *target)
 {
-    const fx_recipe *recipe =
-        recipe_anywhere(strcmp(target, "aten.view.default") == 0 ? "aten.reshape.default" : target);
-    return recipe != NULL && recipe->body != NULL;
-}
-
-bool fx_lower_is_view(const char *target)
-{
-    const fx_recipe *recipe = recipe_anywhere(target);
-    return strcmp(target, "aten.view.default") == 0 || strcmp(target, "aten.alias.default") == 0 ||
-           (recipe != NULL && recipe->is_view);
+    const char *lowered = strcmp(target, "aten.view.default") == 0 ? "aten.reshape.default" : target;
+    for (size_t i = 0; i < N_TABLES; i++) {
+        for (size_t j = 0; j < TABLES[i]->n; j++) {
+            if (strcmp(TABLES[i]->recipes[j].target, lowered) == 0) {
+                return TABLES[i]->recipes[j].body != NULL;
+            }
+        }
+    }
+    return false;
 }

@@ -40,12 +40,18 @@
     return a;
   }
 
+  /* Statistics come as rows; without a count there are none, only what was dumped. */
+  function readStat([place, dtype, shape, file, count, nan, inf, zero, min, max, mean, std, rms, absMax]) {
+    return {place, dtype, shape, file, count, nan, inf, zero, min, max, mean, std, rms, absMax};
+  }
+
   function prepare(source) {
     const modules = source.modules.map((m) => ({...m, children: [], nodes: [], open: false, count: 0}));
     modules.forEach((m, i) => {
       if (i > 0) modules[m.parent].children.push(i);
     });
-    const nodes = source.nodes.map((n) => ({...n, inputs: [...new Set(n.inputs)], users: [], box: null}));
+    const nodes = source.nodes.map((n) => (
+      {...n, inputs: [...new Set(n.inputs)], stats: n.stats.map(readStat), users: [], box: null}));
     nodes.forEach((n, i) => n.inputs.forEach((input) => nodes[input].users.push(i)));
     nodes.forEach((n, i) => {
       if (isInput(n) && n.module === 0 && n.users.length > 0) { // a weight belongs to the module that uses it
@@ -520,7 +526,7 @@
         add(line, 'td', value, bad ? 'bad' : undefined);
       };
       if (s.count !== undefined) {
-        [['min', s.min], ['max', s.max], ['mean', s.mean], ['std', s.std], ['rms', s.rms], ['abs max', s.abs_max]]
+        [['min', s.min], ['max', s.max], ['mean', s.mean], ['std', s.std], ['rms', s.rms], ['abs max', s.absMax]]
           .forEach(([name, value]) => { if (value !== null) row(name, value); });
         row('elements', `${s.count}, ${s.zero} of them zero`);
         if (s.nan > 0) row('NaN', String(s.nan), true);

@@ -14,6 +14,7 @@ typedef struct fx_passes {
     fxtap_node *size_map;   /* of a symbolic input, the aten.sym_size in `to`; FX_NO_NODE: it stays an input */
     bool *is_root_of_output;
     bool *is_used;
+    fx_recipe_list recipes;
     fx_slab slab;
 } fx_passes;
 

@@ -19,36 +19,37 @@ typedef struct page {
     fxtap_json json;
     const fxtap_graph *graph;
     const fxtap_print_options *options;
+    fxtap_buffer text; /* room for one member's text */
     bool no_memory;
 } page;
 
-/* A member whose text is made by a printer of values. */
+/* A member whose text was made in p->text. */
+static void put_text(page *p, const char *key)
+{
+    fxtap_json_string_n(&p->json, key, p->text.bytes == NULL ? "" : p->text.bytes, p->text.length);
+}
+
 static void put_type(page *p, const char *key, fxtap_value value)
 {
-    fxtap_buffer text;
-    fxtap_buffer_init(&text);
-    fx_type_text(&text, p->graph, value);
-    fxtap_json_string(&p->json, key, text.bytes == NULL ? "" : text.bytes);
-    p->no_memory |= fxtap_buffer_status(&text) != FXTAP_OK;
-    fxtap_buffer_clear(&text);
+    p->text.length = 0;
+    fx_type_text(&p->text, p->graph, value);
+    put_text(p, key);
 }
 
 static void put_arguments(page *p, const fxtap_node_desc *desc)
 {
-    fxtap_buffer text;
-    fxtap_buffer_init(&text);
+    fxtap_buffer *text = &p->text;
+    text->length = 0;
     for (size_t i = 0; i < desc->n_args; i++) {
         const char *name = desc->arg_names == NULL ? NULL : desc->arg_names[i];
-        fxtap_buffer_printf(&text, "%s%s%s", i == 0 ? "" : "\n", name == NULL ? "" : name, name == NULL ? "" : " = ");
-        fx_type_text(&text, p->graph, desc->args[i]);
+        fxtap_buffer_printf(text, "%s%s%s", i == 0 ? "" : "\n", name == NULL ? "" : name, name == NULL ? "" : " = ");
+        fx_type_text(text, p->graph, desc->args[i]);
     }
     for (size_t i = 0; i < desc->n_kwargs; i++) {
-        fxtap_buffer_printf(&text, "%s%s = ", text.length == 0 ? "" : "\n", desc->kwarg_names[i]);
-        fx_type_text(&text, p->graph, desc->kwarg_values[i]);
+        fxtap_buffer_printf(text, "%s%s = ", text->length == 0 ? "" : "\n", desc->kwarg_names[i]);
+        fx_type_text(text, p->graph, desc->kwarg_values[i]);
     }
-    fxtap_json_string_n(&p->json, "args", text.bytes == NULL ? "" : text.bytes, text.length);
-    p->no_memory |= fxtap_buffer_status(&text) != FXTAP_OK;
-    fxtap_buffer_clear(&text);
+    put_text(p, "args");
 }
 
 static bool put_input(void *context, fxtap_node input)
@@ -101,7 +102,7 @@ static void put_source(page *p, const fx_source *source)
 }
 
 /* As text: the page shows no more digits, and the shortest exact ones take longer than all the rest. */
-static void put_number(page *p, const char *key, double value)
+static void put_number(page *p, double value)
 {
     char text[FX_NUMBER_BYTES] = "NaN";
     if (isfinite(value)) {
@@ -109,48 +110,49 @@ static void put_number(page *p, const char *key, double value)
     } else if (!isnan(value)) {
         strcpy(text, value > 0 ? "Inf" : "-Inf");
     }
-    fxtap_json_string(&p->json, key, text);
+    fxtap_json_string(&p->json, NULL, text);
 }
 
 /* Integers as texts: a double would round them. */
-static void put_bound(page *p, const char *key, const fxtap_stats *stats, double value, int64_t integer)
+static void put_bound(page *p, const fxtap_stats *stats, double value, int64_t integer)
 {
     fxtap_dtype_class class_of = fxtap_dtype_class_of(stats->dtype);
     char text[FX_NUMBER_BYTES];
     if (!stats->has_range) {
-        fxtap_json_null(&p->json, key);
+        fxtap_json_null(&p->json, NULL);
     } else if (class_of == FXTAP_CLASS_INT) {
         fx_i64_text(integer, text);
-        fxtap_json_string(&p->json, key, text);
+        fxtap_json_string(&p->json, NULL, text);
     } else if (class_of == FXTAP_CLASS_UINT || class_of == FXTAP_CLASS_BOOL) {
         fx_u64_text((uint64_t)integer, text);
-        fxtap_json_string(&p->json, key, text);
+        fxtap_json_string(&p->json, NULL, text);
     } else {
-        put_number(p, key, value);
+        put_number(p, value);
     }
 }
 
+/* A row: page.js knows the order of its members. Their names in each row would be half of the page. */
 static void put_stat(page *p, const fxtap_print_stat *stat)
 {
     const fxtap_stats *stats = &stat->stats;
-    fxtap_json_begin_object(&p->json, NULL);
-    fxtap_json_string(&p->json, "place", stat->place);
-    fxtap_json_string(&p->json, "dtype", fxtap_dtype_name(stats->dtype));
-    fxtap_json_string(&p->json, "shape", stat->shape);
-    fxtap_json_string(&p->json, "file", stat->path);
+    fxtap_json_begin_array(&p->json, NULL);
+    fxtap_json_string(&p->json, NULL, stat->place);
+    fxtap_json_string(&p->json, NULL, fxtap_dtype_name(stats->dtype));
+    fxtap_json_string(&p->json, NULL, stat->shape);
+    fxtap_json_string(&p->json, NULL, stat->path);
     if (stat->has_stats) {
-        fxtap_json_uint(&p->json, "count", stats->count);
-        fxtap_json_uint(&p->json, "nan", stats->nan_count);
-        fxtap_json_uint(&p->json, "inf", stats->pos_inf_count + stats->neg_inf_count);
-        fxtap_json_uint(&p->json, "zero", stats->zero_count);
-        put_bound(p, "min", stats, stats->min, stats->min_int);
-        put_bound(p, "max", stats, stats->max, stats->max_int);
-        put_number(p, "mean", stats->mean);
-        put_number(p, "std", stats->std);
-        put_number(p, "rms", stats->rms);
-        put_number(p, "abs_max", stats->abs_max);
+        fxtap_json_uint(&p->json, NULL, stats->count);
+        fxtap_json_uint(&p->json, NULL, stats->nan_count);
+        fxtap_json_uint(&p->json, NULL, stats->pos_inf_count + stats->neg_inf_count);
+        fxtap_json_uint(&p->json, NULL, stats->zero_count);
+        put_bound(p, stats, stats->min, stats->min_int);
+        put_bound(p, stats, stats->max, stats->max_int);
+        put_number(p, stats->mean);
+        put_number(p, stats->std);
+        put_number(p, stats->rms);
+        put_number(p, stats->abs_max);
     }
-    fxtap_json_end_object(&p->json);
+    fxtap_json_end_array(&p->json);
 }
 
 /* Statistics are of the graph's own nodes: those of subgraphs are not dumped. */
@@ -253,6 +255,7 @@ static const char *put_up_to(fxtap_buffer *out, const char *at, const char *mark
 fxtap_status fx_print_html(const fxtap_graph *graph, const fxtap_print_options *options, fxtap_buffer *out)
 {
     page p = {.options = options};
+    fxtap_buffer_init(&p.text);
     const char *rest = put_up_to(out, fx_page_html, "/*style*/");
     fxtap_buffer_append(out, fx_page_css, fx_page_css_bytes);
     rest = put_up_to(out, rest, "/*data*/");
@@ -267,5 +270,7 @@ fxtap_status fx_print_html(const fxtap_graph *graph, const fxtap_print_options *
     rest = put_up_to(out, rest, "/*script*/");
     fxtap_buffer_append(out, fx_page_js, fx_page_js_bytes);
     fxtap_buffer_text(out, rest);
-    return p.no_memory ? FXTAP_E_NOMEM : fxtap_buffer_status(out);
+    bool no_memory = p.no_memory || fxtap_buffer_status(&p.text) != FXTAP_OK;
+    fxtap_buffer_clear(&p.text);
+    return no_memory ? FXTAP_E_NOMEM : fxtap_buffer_status(out);
 }

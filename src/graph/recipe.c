@@ -27,7 +27,7 @@ static bool sign(fx_reader *r, const char *text)
 {
     size_t length = strlen(text);
     blanks(r);
-    if (strncmp(r->at, text, length) != 0) {
+    if (*r->at != *text || strncmp(r->at, text, length) != 0) {
         return false;
     }
     r->at += length;
@@ -39,7 +39,7 @@ static bool keyword(fx_reader *r, const char *text)
 {
     size_t length = strlen(text);
     blanks(r);
-    if (strncmp(r->at, text, length) != 0 || is_name_char(r->at[length])) {
+    if (*r->at != *text || strncmp(r->at, text, length) != 0 || is_name_char(r->at[length])) {
         return false;
     }
     r->at += length;
@@ -510,7 +510,8 @@ static fx_val read_comparison(fx_reader *r)
         fx_val list = read_sum(r);
         return fx_val_bool(is_in(&left, &list));
     }
-    for (size_t i = 0; i < 6; i++) {
+    bool is_sign_char = *r->at == '=' || *r->at == '!' || *r->at == '<' || *r->at == '>';
+    for (size_t i = 0; i < 6 && is_sign_char; i++) {
         if (!sign(r, SIGNS[i])) {
             continue;
         }

@@ -97,6 +97,8 @@ struct fxtap_graph {
     fxtap_graph **subgraphs; /* owned */
     size_t n_subgraphs;
     size_t subgraphs_capacity;
+    fx_source source;        /* of the trace that came last: neighbours often share one */
+    const char *source_trace; /* interned; NULL before the first */
     uint32_t *node_of_string; /* by string id: node + 1, 0 for none */
     size_t node_of_string_capacity;
     uint64_t weight;

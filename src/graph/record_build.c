@@ -370,6 +370,10 @@ static bool copy_names(fxtap_graph *graph, const char *const **names, size_t n_n
 static bool find_source(fxtap_graph *graph, const char *trace, fx_source *out)
 {
     fx_frame frame = {0};
+    if (trace != NULL && trace == graph->source_trace) {
+        *out = graph->source;
+        return true;
+    }
     if (trace != NULL) {
         fx_trace_innermost(trace, &frame);
     }
@@ -378,7 +382,12 @@ static bool find_source(fxtap_graph *graph, const char *trace, fx_source *out)
     out->file = fx_pool_intern(pool, frame.file.bytes, frame.file.length);
     out->function = out->file == NULL ? NULL : fx_pool_intern(pool, frame.function.bytes, frame.function.length);
     out->code = out->function == NULL ? NULL : fx_pool_intern(pool, frame.code.bytes, frame.code.length);
-    return out->code != NULL;
+    if (out->code == NULL) {
+        return false;
+    }
+    graph->source = *out;
+    graph->source_trace = trace;
+    return true;
 }
 
 /* Everything of the node into the record's own memory. */

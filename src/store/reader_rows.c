@@ -322,18 +322,23 @@ static fx_node *node_by_id(const fx_node *const *nodes, size_t n_nodes, int64_t 
     return found != NULL ? (fx_node *)*found : NULL;
 }
 
-/* "NODE-TARGET.IO.POSITION", in full: mostly the file's prefix without its dot. */
+/* "NODE-TARGET.IO.POSITION", in full: mostly the file's prefix without its dot. No two slots have the same. */
 static bool name_slot(fxtap_reader *reader, fx_slot *slot)
 {
     const fxtap_node_info *node = &slot->node->info;
-    fxtap_buffer name;
-    fxtap_buffer_init(&name);
-    fxtap_buffer_printf(&name, "%s-%s.%s.%s", node->name, node->target, fx_io_text(slot->io), slot->position);
-    if (fxtap_buffer_status(&name) == FXTAP_OK) {
-        slot->name = fx_texts_keep(&reader->texts, name.bytes, name.length);
+    const char *const parts[] = {node->name, "-", node->target, ".", fx_io_text(slot->io), ".", slot->position};
+    size_t lengths[7], length = 0;
+    for (size_t i = 0; i < 7; i++) {
+        lengths[i] = strlen(parts[i]);
+        length += lengths[i];
     }
-    fxtap_buffer_clear(&name);
-    return slot->name != NULL;
+    char *at = fx_arena_alloc(reader->texts.arena, length + 1);
+    slot->name = at;
+    for (size_t i = 0; i < 7 && at != NULL; i++) {
+        memcpy(at, parts[i], lengths[i] + 1);
+        at += lengths[i];
+    }
+    return at != NULL;
 }
 
 /* A file's name begins with it: so it leads nowhere else. */
