@@ -1,5 +1,6 @@
 /*
- * print_html.c - a graph as one page: page.html with page.css, page.js and the graph as JSON put in where it says so.
+ * print_html.c - a graph as one page: page/page.html with the style, the scripts and the graph as JSON put in where it
+ * says so.
  *
  * The JSON stands in a script element of its own type; "<", ">" and "&" are escaped in it, so that no name can end it.
  */
@@ -12,8 +13,12 @@
 #include "graph/python.h"
 #include "util/number.h"
 
-extern const char fx_page_html[], fx_page_css[], fx_page_js[];
-extern const size_t fx_page_html_bytes, fx_page_css_bytes, fx_page_js_bytes;
+extern const char fx_page_html[], fx_page_css[], fx_page_data_js[], fx_page_layout_js[], fx_page_draw_js[],
+    fx_page_view_js[], fx_page_panel_js[], fx_page_main_js[];
+
+/* Parts of one function; see page/data.js. */
+static const char *const SCRIPTS[] = {fx_page_data_js, fx_page_layout_js, fx_page_draw_js,
+                                      fx_page_view_js, fx_page_panel_js,  fx_page_main_js};
 
 typedef struct page {
     fxtap_json json;
@@ -131,7 +136,7 @@ static void put_bound(page *p, const fxtap_stats *stats, double value, int64_t i
     }
 }
 
-/* A row: page.js knows the order of its members. Their names in each row would be half of the page. */
+/* A row: page/data.js knows the order of its members. Their names in each row would be half of the page. */
 static void put_stat(page *p, const fxtap_print_stat *stat)
 {
     const fxtap_stats *stats = &stat->stats;
@@ -257,7 +262,7 @@ fxtap_status fx_print_html(const fxtap_graph *graph, const fxtap_print_options *
     page p = {.options = options};
     fxtap_buffer_init(&p.text);
     const char *rest = put_up_to(out, fx_page_html, "/*style*/");
-    fxtap_buffer_append(out, fx_page_css, fx_page_css_bytes);
+    fxtap_buffer_text(out, fx_page_css);
     rest = put_up_to(out, rest, "/*data*/");
     fxtap_json_init(&p.json, out, false);
     p.json.for_html = true;
@@ -268,7 +273,9 @@ fxtap_status fx_print_html(const fxtap_graph *graph, const fxtap_print_options *
     fxtap_json_end_array(&p.json);
     fxtap_json_end_object(&p.json);
     rest = put_up_to(out, rest, "/*script*/");
-    fxtap_buffer_append(out, fx_page_js, fx_page_js_bytes);
+    for (size_t i = 0; i < sizeof SCRIPTS / sizeof *SCRIPTS; i++) {
+        fxtap_buffer_text(out, SCRIPTS[i]);
+    }
     fxtap_buffer_text(out, rest);
     bool no_memory = p.no_memory || fxtap_buffer_status(&p.text) != FXTAP_OK;
     fxtap_buffer_clear(&p.text);
