@@ -159,8 +159,7 @@ typedef struct fxtap_pair {
     size_t n_worst;
     bool has_hashes;           /* of both sides' contents, as recorded */
     fxtap_hash128 golden_hash, target_hash;
-    bool has_stats;
-    fxtap_stats golden_stats, target_stats;
+    const fxtap_stats *golden_stats, *target_stats; /* both NULL: not recorded, and nothing is wrong */
     const fxtap_histograms *histograms; /* NULL but for origins and the worst pairs */
 } fxtap_pair;
 

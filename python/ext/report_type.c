@@ -135,8 +135,8 @@ static PyObject *stats(const fxtap_stats *s)
     X(target_path, true, true, fx_tell_path(p->target_path))                                                           \
     X(detail, true, true, fx_tell_text(p->detail))                                                                     \
     X(worst, false, p->measured, worst(p))                                                                             \
-    X(golden_stats, false, p->has_stats, stats(&p->golden_stats))                                                      \
-    X(target_stats, false, p->has_stats, stats(&p->target_stats))
+    X(golden_stats, false, p->golden_stats != NULL, stats(p->golden_stats))                                                      \
+    X(target_stats, false, p->target_stats != NULL, stats(p->target_stats))
 
 #define X(field, in_table, known, value)                                                                               \
     static PyObject *make_##field(const fxtap_pair *p)                                                                 \

@@ -178,9 +178,12 @@ static fxtap_status add_histogram(fx_comparison *c, size_t p)
 {
     fxtap_pair *pair = &c->report->pairs[p];
     double low = INFINITY, high = -INFINITY;
-    widen(&pair->golden_stats, &low, &high);
-    widen(&pair->target_stats, &low, &high);
-    if (pair->histograms != NULL || !pair->has_stats || !(low <= high)) {
+    if (pair->histograms != NULL || pair->golden_stats == NULL) {
+        return FXTAP_OK;
+    }
+    widen(pair->golden_stats, &low, &high);
+    widen(pair->target_stats, &low, &high);
+    if (!(low <= high)) {
         return FXTAP_OK;
     }
     fx_arena *arena = &c->report->arena;

@@ -284,28 +284,42 @@ static fxtap_status measure(bout *b, const fxtap_view *golden, const fxtap_view 
     return keep_worst(b, &result);
 }
 
-/* Statistics of both sides stand in the report wherever something is wrong; hashes, to find the same value again. */
+static fxtap_status keep_statistics(bout *b, const fxtap_stats *golden, const fxtap_stats *target)
+{
+    bool is_same = memcmp(golden, target, sizeof *golden) == 0;
+    b->pair->golden_stats = fx_arena_memdup(b->arena, golden, sizeof *golden);
+    b->pair->target_stats = is_same ? b->pair->golden_stats : fx_arena_memdup(b->arena, target, sizeof *target);
+    return b->pair->golden_stats == NULL || b->pair->target_stats == NULL ? FXTAP_E_NOMEM : FXTAP_OK;
+}
+
+static fxtap_status compute_statistics(bout *b)
+{
+    fxtap_stats golden, target;
+    fxtap_status status = fxtap_stats_compute(fxtap_npy_view(b->golden_file), &golden, NULL);
+    if (status == FXTAP_OK) {
+        status = fxtap_stats_compute(fxtap_npy_view(b->target_file), &target, NULL);
+    }
+    if (status != FXTAP_OK) {
+        return status == FXTAP_E_NOMEM ? status : FXTAP_OK; /* some arrays have none */
+    }
+    return keep_statistics(b, &golden, &target);
+}
+
+/* Recorded statistics stand in the report, others wherever something is wrong; hashes, to find the same value again. */
 static fxtap_status add_statistics(bout *b)
 {
     fxtap_pair *pair = b->pair;
-    if (fx_verdict_is_bad(pair->verdict) && b->golden->has_hash && b->target->has_hash) {
-        pair->golden_hash = b->golden->hash;
-        pair->target_hash = b->target->hash;
+    const fxtap_tensor_info *golden = b->golden, *target = b->target;
+    bool is_bad = fx_verdict_is_bad(pair->verdict);
+    if (is_bad && golden->has_hash && target->has_hash) {
+        pair->golden_hash = golden->hash;
+        pair->target_hash = target->hash;
         pair->has_hashes = true;
     }
-    if (b->golden->has_stats && b->target->has_stats) {
-        pair->golden_stats = b->golden->stats;
-        pair->target_stats = b->target->stats;
-        pair->has_stats = true;
-    } else if (fx_verdict_is_bad(pair->verdict) && b->golden_file != NULL && b->target_file != NULL) {
-        fxtap_status golden = fxtap_stats_compute(fxtap_npy_view(b->golden_file), &pair->golden_stats, NULL);
-        fxtap_status target = fxtap_stats_compute(fxtap_npy_view(b->target_file), &pair->target_stats, NULL);
-        if (golden == FXTAP_E_NOMEM || target == FXTAP_E_NOMEM) {
-            return FXTAP_E_NOMEM;
-        }
-        pair->has_stats = golden == FXTAP_OK && target == FXTAP_OK;
+    if (golden->has_stats && target->has_stats) {
+        return keep_statistics(b, &golden->stats, &target->stats);
     }
-    return FXTAP_OK;
+    return is_bad && b->golden_file != NULL && b->target_file != NULL ? compute_statistics(b) : FXTAP_OK;
 }
 
 static fxtap_status judge_values(bout *b)

@@ -188,7 +188,7 @@ size_t fx_detailed_pairs(const fxtap_report *report, size_t out[FX_DETAILED_PAIR
     }
     for (size_t i = 0; i < report->n_pairs; i++) {
         const fxtap_pair *pair = &report->pairs[i];
-        if (pair->verdict == FXTAP_DIFFERENT && pair->measured && pair->has_stats && !is_among(out, n, i)) {
+        if (pair->verdict == FXTAP_DIFFERENT && pair->measured && pair->golden_stats != NULL && !is_among(out, n, i)) {
             keep_worst(report, out + n, &n_worst, i);
         }
     }

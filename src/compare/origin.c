@@ -264,10 +264,10 @@ static const char *differing_literal(const search *s, const fx_node_pair *node, 
         if (pair->verdict == FXTAP_ONLY_GOLDEN || pair->verdict == FXTAP_ONLY_TARGET) {
             return fx_arena_printf(arena, "%s: %s", argument_name(s, i), fxtap_verdict_name(pair->verdict));
         }
-        if (fx_verdict_is_bad(pair->verdict) && pair->has_stats && pair->count == 1) {
+        if (fx_verdict_is_bad(pair->verdict) && pair->golden_stats != NULL && pair->count == 1) {
             char golden[FX_NUMBER_BYTES], target[FX_NUMBER_BYTES];
-            fx_double_text(pair->golden_stats.mean, golden);
-            fx_double_text(pair->target_stats.mean, target);
+            fx_double_text(pair->golden_stats->mean, golden);
+            fx_double_text(pair->target_stats->mean, target);
             return fx_arena_printf(arena, "%s: golden %s, target %s", argument_name(s, i), golden, target);
         }
         if (fx_verdict_is_bad(pair->verdict)) {

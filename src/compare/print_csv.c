@@ -69,8 +69,8 @@ METRIC_CELL(mismatched)
 #define STATS_CELL(side, field)                                                                                        \
     static void cell_##side##_##field(fxtap_buffer *out, const fxtap_pair *pair)                                       \
     {                                                                                                                  \
-        if (pair->has_stats) {                                                                                         \
-            fxtap_buffer_double(out, pair->side##_stats.field);                                                        \
+        if (pair->side##_stats != NULL) {                                                                              \
+            fxtap_buffer_double(out, pair->side##_stats->field);                                                       \
         }                                                                                                              \
     }
 

@@ -176,9 +176,9 @@ static void origin_block(const fx_page *p, const fxtap_origin *origin, size_t n_
     literal_line(p, origin);
     input_line(p, origin);
     worst_lines(p, pair);
-    if (pair->has_stats) {
-        statistics_line(p, "golden", &pair->golden_stats);
-        statistics_line(p, "target", &pair->target_stats);
+    if (pair->golden_stats != NULL) {
+        statistics_line(p, "golden", pair->golden_stats);
+        statistics_line(p, "target", pair->target_stats);
     }
     if (pair->confidence > 0.0 && pair->confidence < 0.85) {
         fx_page_label(p, "pairing");

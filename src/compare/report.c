@@ -79,11 +79,8 @@ bool fx_verdict_is_bad(fxtap_verdict verdict)
 
 static bool new_non_finite(const fxtap_pair *pair)
 {
-    if (!pair->has_stats) {
-        return false;
-    }
-    const fxtap_stats *g = &pair->golden_stats, *t = &pair->target_stats;
-    return t->finite_count < t->count && g->finite_count == g->count;
+    const fxtap_stats *g = pair->golden_stats, *t = pair->target_stats;
+    return g != NULL && t->finite_count < t->count && g->finite_count == g->count;
 }
 
 static void tally_group(fxtap_report *report, fxtap_group *group)

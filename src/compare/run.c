@@ -203,7 +203,8 @@ static void forget_after(fx_comparison *c, size_t first_bad)
         bool has_both = c->sources[i + 1].golden != FX_MISSING && c->sources[i + 1].target != FX_MISSING;
         if (has_both && pair->verdict != FXTAP_UNDEFINED) {
             pair->verdict = FXTAP_NOT_COMPARED;
-            pair->measured = pair->identical_bits = pair->has_stats = false;
+            pair->measured = pair->identical_bits = false;
+            pair->golden_stats = pair->target_stats = NULL;
             pair->n_worst = 0;
             pair->detail = "";
         }

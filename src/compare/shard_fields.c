@@ -23,6 +23,23 @@ static void stats_fields(fx_codec *c, fxtap_stats *stats)
     fx_codec_i64(c, &stats->max_int);
 }
 
+static void both_stats_fields(fx_codec *c, fxtap_pair *pair)
+{
+    fxtap_stats both[2] = {0};
+    if (fx_codec_is_writing(c)) {
+        both[0] = *pair->golden_stats;
+        both[1] = *pair->target_stats;
+    }
+    stats_fields(c, &both[0]);
+    stats_fields(c, &both[1]);
+    if (!fx_codec_is_writing(c)) {
+        const fxtap_stats *read = fx_arena_memdup(c->arena, both, sizeof both);
+        c->status = read == NULL ? FXTAP_E_NOMEM : c->status;
+        pair->golden_stats = read;
+        pair->target_stats = read == NULL ? NULL : read + 1;
+    }
+}
+
 static void shape_fields(fx_codec *c, int32_t *ndim, const int64_t **shape)
 {
     size_t n = *ndim > 0 && *shape != NULL ? (size_t)*ndim : 0;
@@ -231,10 +248,10 @@ static void metric_fields(fx_codec *c, fxtap_pair *pair)
             fx_codec_u64(c, halves[i]);
         }
     }
-    fx_codec_bool(c, &pair->has_stats);
-    if (pair->has_stats) {
-        stats_fields(c, &pair->golden_stats);
-        stats_fields(c, &pair->target_stats);
+    bool has_stats = pair->golden_stats != NULL;
+    fx_codec_bool(c, &has_stats);
+    if (has_stats) {
+        both_stats_fields(c, pair);
     }
     histogram_fields(c, pair);
 }
