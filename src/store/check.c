@@ -122,7 +122,7 @@ static fxtap_status check_entry(fxtap_check *check, const fx_rank *rank, const c
 static fxtap_status walk(fxtap_check *check, const fx_rank *rank, const char *folder, int depth)
 {
     fx_listing listing = {0};
-    fxtap_status status = fx_listing_read(check->reader, folder, &listing);
+    fxtap_status status = fx_listing_read(folder, &listing);
     if (status == FXTAP_E_IO) {
         fxtap_problem problem = {.kind = FXTAP_PROBLEM_BAD_FILE, .path = folder, .detail = fxtap_error_message()};
         return fx_check_add(check, &problem);

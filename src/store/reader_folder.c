@@ -87,7 +87,7 @@ static int compare_entries(const void *a, const void *b)
     return fx_natural_compare(((const fx_entry *)a)->name, ((const fx_entry *)b)->name);
 }
 
-static fxtap_status read_entries(fxtap_reader *reader, const char *path, DIR *folder, fx_listing *out)
+static fxtap_status read_entries(const char *path, DIR *folder, fx_listing *out)
 {
     for (;;) {
         errno = 0;
@@ -101,7 +101,7 @@ static fxtap_status read_entries(fxtap_reader *reader, const char *path, DIR *fo
         if (!fx_grow((void **)&out->entries, &out->capacity, out->count + 1, sizeof *out->entries)) {
             return FXTAP_E_NOMEM;
         }
-        char *name = fx_text_copy(&reader->arena, entry->d_name, strlen(entry->d_name));
+        char *name = fx_text_copy(&out->arena, entry->d_name, strlen(entry->d_name));
         if (name == NULL) {
             return FXTAP_E_NOMEM;
         }
@@ -109,14 +109,14 @@ static fxtap_status read_entries(fxtap_reader *reader, const char *path, DIR *fo
     }
 }
 
-fxtap_status fx_listing_read(fxtap_reader *reader, const char *path, fx_listing *out)
+fxtap_status fx_listing_read(const char *path, fx_listing *out)
 {
     DIR *folder = opendir(path);
     if (folder == NULL) {
         return fx_error_errno(errno, "open the folder", path);
     }
     fx_listing listing = {0};
-    fxtap_status status = read_entries(reader, path, folder, &listing);
+    fxtap_status status = read_entries(path, folder, &listing);
     closedir(folder);
     if (status != FXTAP_OK) {
         fx_listing_clear(&listing);
@@ -132,5 +132,6 @@ fxtap_status fx_listing_read(fxtap_reader *reader, const char *path, fx_listing 
 void fx_listing_clear(fx_listing *listing)
 {
     fx_free(listing->entries);
+    fx_arena_clear(&listing->arena);
     *listing = (fx_listing){0};
 }

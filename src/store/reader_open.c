@@ -148,7 +148,7 @@ static fxtap_status add_plain_folder(fxtap_reader *reader, const char *relative,
 
 static fxtap_status add_plain_entry(fxtap_reader *reader, const char *relative, const fx_entry *entry, int depth)
 {
-    const char *name = relative[0] != '\0' ? fx_reader_join(reader, relative, entry->name) : entry->name;
+    const char *name = relative[0] != '\0' ? fx_reader_join(reader, relative, entry->name) : fx_reader_text(reader, entry->name);
     if (name == NULL) {
         return FXTAP_E_NOMEM;
     }
@@ -183,7 +183,7 @@ static fxtap_status add_plain_folder(fxtap_reader *reader, const char *relative,
         return FXTAP_E_NOMEM;
     }
     fx_listing listing = {0};
-    fxtap_status status = fx_listing_read(reader, path, &listing);
+    fxtap_status status = fx_listing_read(path, &listing);
     if (status == FXTAP_E_IO) {
         return depth == 0 ? status : fx_reader_warn(reader, "%s", fxtap_error_message());
     }
@@ -246,7 +246,7 @@ static fxtap_status has_named_step(fxtap_reader *reader, const fx_listing *listi
         }
         const char *path = fx_reader_join(reader, reader->path, entry->name);
         fx_listing inner = {0};
-        status = path != NULL ? fx_listing_read(reader, path, &inner) : FXTAP_E_NOMEM;
+        status = path != NULL ? fx_listing_read(path, &inner) : FXTAP_E_NOMEM;
         *out = status == FXTAP_OK && contents_of(&inner).has_files;
         status = status == FXTAP_E_IO ? FXTAP_OK : status;
         fx_listing_clear(&inner);
@@ -309,7 +309,7 @@ fxtap_status fx_reader_find(fxtap_reader *reader)
         return add_only_step(reader);
     }
     fx_listing listing = {0};
-    fxtap_status status = fx_listing_read(reader, reader->path, &listing);
+    fxtap_status status = fx_listing_read(reader->path, &listing);
     if (status == FXTAP_OK) {
         status = find_in_folder(reader, &listing);
     }

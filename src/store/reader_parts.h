@@ -16,10 +16,9 @@ struct sqlite3;
 typedef struct fx_rank fx_rank;
 typedef struct fx_node fx_node;
 
-/* A file of a step, read by its name. */
+/* A file of a step, read by its name: there may be very many. */
 typedef struct fx_file {
     const char *name;
-    fx_name parsed;
     fx_node *node;
     unsigned run; /* which of the runs that lie in one folder, from 0 */
 } fx_file;
@@ -53,7 +52,7 @@ typedef struct fx_step {
     const char *final; /* of a partial step with rows: the folder it is being moved into, or NULL */
     bool is_link;      /* a symbolic link is on the way: its files are not touched */
     bool is_read;      /* files, below, are there */
-    fx_file *files;    /* of a step without index rows */
+    fx_file *files;    /* of a step without index rows: one block with their names behind it, in order; owned */
     size_t n_files;
     unsigned n_runs;   /* that lie in the folder */
 } fx_step;
@@ -122,18 +121,19 @@ struct fxtap_reader {
 /* ---- folders (reader_folder.c) ---- */
 
 typedef struct fx_entry {
-    const char *name; /* in the reader's arena */
+    const char *name; /* in the listing's arena */
     unsigned char type; /* DT_REG, DT_DIR, DT_LNK, ... never DT_UNKNOWN */
 } fx_entry;
 
 typedef struct fx_listing {
+    fx_arena arena;
     fx_entry *entries; /* owned, sorted by fx_natural_compare */
     size_t count;
     size_t capacity;
 } fx_listing;
 
 /* All entries but "." and "..". FXTAP_E_IO. */
-fxtap_status fx_listing_read(fxtap_reader *reader, const char *path, fx_listing *out);
+fxtap_status fx_listing_read(const char *path, fx_listing *out);
 void fx_listing_clear(fx_listing *listing);
 
 /* "a/b" in the reader's arena; NULL: no memory. */
@@ -170,6 +170,8 @@ bool fx_graph_is_of_run(const fx_graph *graph, int64_t run, int64_t latest);
 
 /* Reads a step's folder by the names in it and adds the nodes that the graph does not have yet. */
 fxtap_status fx_step_read_files(fxtap_reader *reader, fx_graph *graph, fx_step *step);
+/* Forgets the files, until they are read again. */
+void fx_step_drop_files(fx_step *step);
 
 /* ---- the index: opening it (reader_index.c), its rows (reader_rows.c, reader_values.c) ---- */
 

@@ -56,7 +56,9 @@ const char *fx_tensor_list_path(fxtap_tensor_list *list, const char *folder, con
 static fxtap_status add_file(fxtap_reader *reader, const fx_step *step, const fx_file *file,
                              const fxtap_tensor_query *query, fxtap_tensor_list *list)
 {
-    const fx_name *parsed = &file->parsed;
+    fx_name parts = {0};
+    const fx_name *parsed = &parts;
+    fx_name_parse(file->name, strlen(file->name), &parts); /* as it was when the folder was read */
     const char *name = fx_texts_keep(&reader->texts, file->name, parsed->name_length);
     if (name == NULL) {
         return FXTAP_E_NOMEM;

@@ -130,7 +130,7 @@ static fxtap_status scan_graph(fxtap_reader *reader, fx_rank *rank, uint32_t num
                                const fx_texts *folders)
 {
     fx_listing listing = {0};
-    fxtap_status status = fx_listing_read(reader, path, &listing);
+    fxtap_status status = fx_listing_read(path, &listing);
     if (status == FXTAP_E_IO) {
         return fx_reader_warn(reader, "%s", fxtap_error_message());
     }
@@ -148,7 +148,7 @@ static fxtap_status scan_graph(fxtap_reader *reader, fx_rank *rank, uint32_t num
 static fxtap_status scan_rank(fxtap_reader *reader, fx_rank *rank, const fx_texts *folders)
 {
     fx_listing listing = {0};
-    fxtap_status status = fx_listing_read(reader, rank->info.path, &listing);
+    fxtap_status status = fx_listing_read(rank->info.path, &listing);
     if (status == FXTAP_E_IO) {
         return fx_reader_warn(reader, "%s", fxtap_error_message());
     }
@@ -231,6 +231,9 @@ void fx_rank_clear(fx_rank *rank)
         fx_graph *graph = rank->graphs[i];
         fxtap_graph_free(graph->record);
         fx_texts_clear(&graph->stems);
+        for (size_t j = 0; j < graph->n_steps; j++) {
+            fx_step_drop_files((fx_step *)graph->steps[j]);
+        }
         fx_free(graph->steps);
         fx_free(graph->slots);
     }
