@@ -242,6 +242,8 @@ fxtap_status fx_tensor_take_meta(fxtap_tensor_list *list, fxtap_tensor_info *inf
 fx_tensor *fx_tensor_list_add(fxtap_tensor_list *list);
 /* "folder/name" in the list's arena; NULL: no memory. */
 const char *fx_tensor_list_path(fxtap_tensor_list *list, const char *folder, const char *name, size_t name_length);
+/* Whether the index has a row of the step; true also where it cannot tell. FXTAP_E_NOMEM and the like. */
+fxtap_status fx_index_has_tensors(fxtap_reader *reader, const fx_graph *graph, const fx_step *step, bool *out);
 /* The rows of one step, from the index. */
 fxtap_status fx_index_load_tensors(fxtap_reader *reader, fx_graph *graph, const fx_step *step,
                                    const fxtap_tensor_query *query, fxtap_tensor_list *list);

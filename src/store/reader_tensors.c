@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "fxtap/output.h"
+#include "store/list_step.h"
 #include "store/reader_parts.h"
 #include "util/error.h"
 #include "util/memory.h"
@@ -171,20 +172,30 @@ static bool wants_step(const fxtap_tensor_query *query, const fxtap_step_info *s
     return query->step < 0 || step->step == query->step;
 }
 
-static fxtap_status add_graph(fxtap_reader *reader, fx_graph *graph, const fxtap_tensor_query *query,
-                              fxtap_tensor_list *list)
+typedef struct step_list {
+    const fxtap_step_info **items;
+    size_t count;
+    size_t capacity;
+} step_list;
+
+static fxtap_status find_steps_of_graph(fxtap_reader *reader, fx_graph *graph, const fxtap_tensor_query *query,
+                                        step_list *out)
 {
     fxtap_status status = fx_graph_load_nodes(reader, graph);
     for (size_t i = 0; i < graph->n_steps && status == FXTAP_OK; i++) {
-        if (wants_step(query, graph->steps[i])) {
-            status = add_step(reader, graph, (fx_step *)graph->steps[i], query, list);
+        if (!wants_step(query, graph->steps[i])) {
+            continue;
         }
+        if (!fx_grow((void **)&out->items, &out->capacity, out->count + 1, sizeof *out->items)) {
+            return FXTAP_E_NOMEM;
+        }
+        out->items[out->count++] = graph->steps[i];
     }
     return status;
 }
 
-static fxtap_status add_rank(fxtap_reader *reader, fx_rank *rank, const fxtap_tensor_query *query,
-                             fxtap_tensor_list *list)
+static fxtap_status find_steps_of_rank(fxtap_reader *reader, fx_rank *rank, const fxtap_tensor_query *query,
+                                       step_list *out)
 {
     if (query->rank >= 0 && rank->info.rank != query->rank) {
         return FXTAP_OK;
@@ -198,10 +209,25 @@ static fxtap_status add_rank(fxtap_reader *reader, fx_rank *rank, const fxtap_te
         fx_graph *graph = rank->graphs[i];
         if (fx_graph_is_of_run(graph, query->run, latest) &&
             (query->graph < 0 || (int64_t)graph->info.graph == query->graph)) {
-            status = add_graph(reader, graph, query, list);
+            status = find_steps_of_graph(reader, graph, query, out);
         }
     }
     return status;
+}
+
+static fxtap_status find_steps(fxtap_reader *reader, const fxtap_tensor_query *query, step_list *out)
+{
+    fxtap_status status = FXTAP_OK;
+    for (size_t i = 0; i < reader->n_ranks && status == FXTAP_OK; i++) {
+        status = find_steps_of_rank(reader, reader->ranks[i], query, out);
+    }
+    return status;
+}
+
+static fxtap_status list_step(fxtap_reader *reader, const fxtap_step_info *step, const fxtap_tensor_query *query,
+                              fxtap_tensor_list *list)
+{
+    return add_step(reader, (fx_graph *)step->graph, (fx_step *)step, query, list);
 }
 
 /* ---- plain folders and single files ---- */
@@ -226,31 +252,56 @@ static fxtap_status add_plain(fxtap_reader *reader, const char *name, const fxta
 
 /* ---- the list ---- */
 
-static fxtap_status fill(fxtap_reader *reader, const fxtap_tensor_query *query, fxtap_tensor_list *list)
+static fxtap_status add_plain_files(fxtap_reader *reader, const fxtap_tensor_query *query, fxtap_tensor_list *list)
 {
     fxtap_status status = FXTAP_OK;
-    for (size_t i = 0; i < reader->n_ranks && status == FXTAP_OK; i++) {
-        status = add_rank(reader, reader->ranks[i], query, list);
-    }
     for (size_t i = 0; i < reader->n_plain_files && status == FXTAP_OK; i++) {
         status = add_plain(reader, reader->plain_files[i], query, list);
     }
     return status;
 }
 
-fxtap_status fxtap_reader_tensors(fxtap_reader *reader, const fxtap_tensor_query *query, fxtap_tensor_list **out)
+static fxtap_status fill(fxtap_reader *reader, const fxtap_tensor_query *query, fxtap_tensor_list *list)
+{
+    step_list steps = {0};
+    fxtap_status status = find_steps(reader, query, &steps);
+    for (size_t i = 0; i < steps.count && status == FXTAP_OK; i++) {
+        status = list_step(reader, steps.items[i], query, list);
+    }
+    fx_free(steps.items);
+    return status != FXTAP_OK ? status : add_plain_files(reader, query, list);
+}
+
+static fxtap_status check_query(const fxtap_tensor_query *query)
 {
     if (query->struct_size != sizeof *query) {
         return fx_error(FXTAP_E_INVALID, "struct_size of the query is %zu, not %zu", query->struct_size,
                         sizeof *query);
     }
+    return FXTAP_OK;
+}
+
+fxtap_tensor_list *fx_tensor_list_create(void)
+{
     fxtap_tensor_list *list = fx_calloc(1, sizeof *list);
+    if (list != NULL) {
+        pthread_mutex_init(&list->lock, NULL);
+        list->shapes.arena = &list->arena;
+    }
+    return list;
+}
+
+fxtap_status fxtap_reader_tensors(fxtap_reader *reader, const fxtap_tensor_query *query, fxtap_tensor_list **out)
+{
+    fxtap_status status = check_query(query);
+    if (status != FXTAP_OK) {
+        return status;
+    }
+    fxtap_tensor_list *list = fx_tensor_list_create();
     if (list == NULL) {
         return FXTAP_E_NOMEM;
     }
-    pthread_mutex_init(&list->lock, NULL);
-    list->shapes.arena = &list->arena;
-    fxtap_status status = fill(reader, query, list);
+    status = fill(reader, query, list);
     fx_index_release(reader);
     if (status != FXTAP_OK) {
         fxtap_tensor_list_free(list);
@@ -258,6 +309,62 @@ fxtap_status fxtap_reader_tensors(fxtap_reader *reader, const fxtap_tensor_query
     }
     *out = list;
     return FXTAP_OK;
+}
+
+/* ---- step by step ---- */
+
+static fxtap_status drop_empty(fxtap_reader *reader, step_list *steps)
+{
+    size_t n_kept = 0;
+    fxtap_status status = FXTAP_OK;
+    for (size_t i = 0; i < steps->count && status == FXTAP_OK; i++) {
+        const fx_step *step = (const fx_step *)steps->items[i];
+        bool has_some = step->n_files > 0;
+        if (step->id != 0) {
+            status = fx_index_has_tensors(reader, (const fx_graph *)step->info.graph, step, &has_some);
+        }
+        if (has_some) {
+            steps->items[n_kept++] = &step->info;
+        }
+    }
+    steps->count = n_kept;
+    return status;
+}
+
+fxtap_status fx_reader_query_steps(fxtap_reader *reader, const fxtap_tensor_query *query, const fxtap_step_info ***out,
+                                   size_t *n_out)
+{
+    step_list steps = {0};
+    fxtap_status status = check_query(query);
+    if (status == FXTAP_OK) {
+        status = find_steps(reader, query, &steps);
+    }
+    if (status == FXTAP_OK) {
+        status = drop_empty(reader, &steps);
+    }
+    if (status != FXTAP_OK) {
+        fx_free(steps.items);
+        return status;
+    }
+    *out = steps.items;
+    *n_out = steps.count;
+    return FXTAP_OK;
+}
+
+fxtap_status fx_reader_list_step(fxtap_reader *reader, const fxtap_step_info *step, const fxtap_tensor_query *query,
+                                 fxtap_tensor_list *list)
+{
+    if (step == NULL) {
+        return add_plain_files(reader, query, list);
+    }
+    fxtap_status status = list_step(reader, step, query, list);
+    fx_step_drop_files((fx_step *)step);
+    return status;
+}
+
+void fx_reader_rest(fxtap_reader *reader)
+{
+    fx_index_release(reader);
 }
 
 void fxtap_tensor_list_free(fxtap_tensor_list *list)

@@ -325,3 +325,19 @@ fxtap_status fx_index_load_tensors(fxtap_reader *reader, fx_graph *graph, const 
     }
     return status;
 }
+
+fxtap_status fx_index_has_tensors(fxtap_reader *reader, const fx_graph *graph, const fx_step *step, bool *out)
+{
+    fx_rows rows = {0};
+    fxtap_status status = fx_rows_begin(reader, graph->rank, "SELECT 1 FROM tensor WHERE step_id = ? LIMIT 1", step->id,
+                                        &rows);
+    if (status == FXTAP_OK) {
+        status = fx_rows_next(&rows, out);
+    }
+    fx_rows_end(&rows);
+    if (status == FXTAP_E_DATABASE) {
+        *out = true; /* what is wrong will be told, and mended, where the rows are read */
+        return FXTAP_OK;
+    }
+    return status;
+}
