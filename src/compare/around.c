@@ -1,10 +1,11 @@
 /* around.c - what a reader wants to see beside an origin: the graph around it, and how the values are spread. */
+#include <fcntl.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "compare/report.h"
-#include "fxtap/npy.h"
+#include "tensor/npy_file.h"
 #include "util/error.h"
 #include "util/memory.h"
 
@@ -162,10 +163,10 @@ static void widen(const fxtap_stats *stats, double *low, double *high)
     }
 }
 
-static fxtap_status count_values(const fx_side *side, size_t tensor, double low, double high, uint64_t *bins)
+static fxtap_status count_values(const char *path, double low, double high, uint64_t *bins)
 {
     fxtap_npy *file;
-    fxtap_status status = fxtap_tensor_open(side->list, tensor, &file);
+    fxtap_status status = fx_npy_open_at(AT_FDCWD, path, path, &file);
     if (status == FXTAP_OK) {
         status = fxtap_stats_histogram(fxtap_npy_view(file), low, high, N_BINS, bins);
         fxtap_npy_close(file);
@@ -174,11 +175,10 @@ static fxtap_status count_values(const fx_side *side, size_t tensor, double low,
 }
 
 /* Fills the histograms of one pair where both files can be read; only NOMEM fails. */
-static fxtap_status add_histogram(fx_comparison *c, size_t p)
+static fxtap_status add_histogram(fx_arena *arena, fxtap_pair *pair)
 {
-    fxtap_pair *pair = &c->report->pairs[p];
     double low = INFINITY, high = -INFINITY;
-    if (pair->histograms != NULL || pair->golden_stats == NULL) {
+    if (pair->golden_stats == NULL || pair->golden_path == NULL || pair->target_path == NULL) {
         return FXTAP_OK;
     }
     widen(pair->golden_stats, &low, &high);
@@ -186,16 +186,15 @@ static fxtap_status add_histogram(fx_comparison *c, size_t p)
     if (!(low <= high)) {
         return FXTAP_OK;
     }
-    fx_arena *arena = &c->report->arena;
     fxtap_histograms *histograms = fx_arena_calloc(arena, 1, sizeof *histograms);
     uint64_t *golden = fx_arena_calloc(arena, N_BINS, sizeof *golden);
     uint64_t *target = fx_arena_calloc(arena, N_BINS, sizeof *target);
     if (histograms == NULL || golden == NULL || target == NULL) {
         return FXTAP_E_NOMEM;
     }
-    fxtap_status status = count_values(&c->golden, c->sources[p].golden, low, high, golden);
+    fxtap_status status = count_values(pair->golden_path, low, high, golden);
     if (status == FXTAP_OK) {
-        status = count_values(&c->target, c->sources[p].target, low, high, target);
+        status = count_values(pair->target_path, low, high, target);
     }
     if (status == FXTAP_OK) {
         *histograms = (fxtap_histograms){low, high, N_BINS, golden, target};
@@ -204,13 +203,13 @@ static fxtap_status add_histogram(fx_comparison *c, size_t p)
     return status == FXTAP_E_NOMEM ? status : FXTAP_OK;
 }
 
-fxtap_status fx_add_histograms(fx_comparison *comparison)
+fxtap_status fx_add_histograms(fxtap_report *report, const bool *chosen)
 {
-    size_t chosen[FX_DETAILED_PAIRS];
-    size_t n = fx_detailed_pairs(comparison->report, chosen);
     fxtap_status status = FXTAP_OK;
-    for (size_t i = 0; i < n && status == FXTAP_OK; i++) {
-        status = add_histogram(comparison, chosen[i]);
+    for (size_t i = 0; i < report->n_pairs && status == FXTAP_OK; i++) {
+        if (chosen[i]) {
+            status = add_histogram(&report->arena, &report->pairs[i]);
+        }
     }
     return status;
 }

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "compare/report.h"
+#include "compare/batch.h"
 #include "util/error.h"
 #include "util/memory.h"
 
@@ -86,44 +86,35 @@ static fxtap_status begin(fx_comparison *c, fxtap_reader *golden, fxtap_reader *
     return status;
 }
 
-static bool in_shard(const fxtap_compare_options *options, size_t group)
+static fxtap_status add_details(fxtap_report *report, bool is_whole)
 {
-    return options->n_shards == 0 || group % options->n_shards == options->shard;
-}
-
-/* Room for the pairs at once: an array this large should not be doubled and copied. */
-static fxtap_status reserve_pairs(fx_comparison *c)
-{
-    size_t n_golden = fxtap_tensor_list_count(c->golden.list), n_target = fxtap_tensor_list_count(c->target.list);
-    size_t n = (n_golden > n_target ? n_golden : n_target) / (c->options->n_shards > 0 ? c->options->n_shards : 1);
-    bool reserved = fx_grow((void **)&c->report->pairs, &c->report->pairs_capacity, n, sizeof *c->report->pairs) &&
-                    fx_grow((void **)&c->sources, &c->sources_capacity, n, sizeof *c->sources);
-    return reserved ? FXTAP_OK : FXTAP_E_NOMEM;
-}
-
-static fxtap_status pair_all(fx_comparison *c)
-{
-    fxtap_status status = reserve_pairs(c);
-    for (size_t i = 0; i < c->n_groups && status == FXTAP_OK; i++) {
-        if (!in_shard(c->options, i)) {
-            continue;
-        }
-        status = fx_pair_nodes(c, &c->groups[i]);
-        if (status == FXTAP_OK) {
-            status = fx_mark_undefined(c, &c->groups[i]);
-        }
+    bool *chosen = NULL;
+    fxtap_status status = fx_choose_details(report, is_whole, &chosen);
+    if (status == FXTAP_OK && is_whole) {
+        fx_trim_details(report, chosen);
     }
+    if (status == FXTAP_OK) {
+        status = fx_add_histograms(report, chosen);
+    }
+    fx_free(chosen);
     return status;
 }
 
-static fxtap_status find_origins(fx_comparison *c)
+static fxtap_status complete(fx_comparison *c)
 {
-    fxtap_status status = FXTAP_OK;
-    for (size_t i = 0; i < c->n_groups && status == FXTAP_OK; i++) {
-        if (in_shard(c->options, i)) {
-            status = fx_find_origins(c, &c->groups[i]);
-        }
+    bool is_whole = c->options->n_shards == 0;
+    fxtap_status status = fx_link_origins(c->report, is_whole);
+    if (status == FXTAP_OK) {
+        status = add_details(c->report, is_whole);
     }
+    if (status == FXTAP_OK) {
+        status = fx_side_warnings(c, &c->golden, "golden");
+    }
+    if (status == FXTAP_OK) {
+        status = fx_side_warnings(c, &c->target, "target");
+    }
+    fx_report_sort_warnings(c->report);
+    fx_report_tally(c->report);
     return status;
 }
 
@@ -131,23 +122,12 @@ static fxtap_status run(fx_comparison *c, fxtap_status (*pair_up)(fx_comparison 
 {
     fxtap_status status = pair_up(c);
     if (status == FXTAP_OK) {
-        status = pair_all(c);
+        status = fx_run_batches(c);
     }
     if (status == FXTAP_OK) {
-        status = fx_judge_all(c);
+        status = complete(c);
     }
     if (status == FXTAP_OK) {
-        status = find_origins(c);
-    }
-    if (status == FXTAP_OK) {
-        status = fx_link_origins(c->report, c->options->n_shards == 0);
-    }
-    if (status == FXTAP_OK) {
-        fx_trim_details(c->report);
-        status = fx_add_histograms(c);
-    }
-    if (status == FXTAP_OK) {
-        fx_report_tally(c->report);
         *out = c->report;
         c->report = NULL;
     }
@@ -172,7 +152,6 @@ static fxtap_status compare(fxtap_reader *golden, fxtap_reader *target, const fx
     fx_side_close(&c.target);
     fx_texts_clear(&c.texts);
     fx_free(c.groups);
-    fx_free(c.sources);
     fx_arena_clear(&c.arena);
     fxtap_report_free(c.report);
     return status;
@@ -184,6 +163,7 @@ fxtap_status fxtap_compare(fxtap_reader *golden, fxtap_reader *target, const fxt
     return compare(golden, target, options, fx_pair_groups, out);
 }
 
+/* Two readers: while one side's rank is read its index stays open. */
 fxtap_status fxtap_compare_ranks(fxtap_reader *reader, const fxtap_compare_options *options, fxtap_report **out)
 {
     fxtap_status status = check_options(options);
@@ -195,5 +175,11 @@ fxtap_status fxtap_compare_ranks(fxtap_reader *reader, const fxtap_compare_optio
     same.target_rank = same.golden_rank;
     same.target_graph = same.golden_graph;
     same.target_step = same.golden_step;
-    return compare(reader, reader, &same, fx_pair_ranks, out);
+    fxtap_reader *again = NULL;
+    status = fxtap_reader_open(fxtap_reader_path(reader), &again);
+    if (status == FXTAP_OK) {
+        status = compare(reader, again, &same, fx_pair_ranks, out);
+    }
+    fxtap_reader_close(again);
+    return status;
 }

@@ -7,7 +7,7 @@
  */
 #include <string.h>
 
-#include "compare/report.h"
+#include "compare/batch.h"
 #include "util/error.h"
 #include "util/memory.h"
 
@@ -27,11 +27,6 @@ typedef struct graph_list {
     size_t n_items;
 } graph_list;
 
-static const fxtap_step_info *step_of(const fx_side *side, const fx_set *set)
-{
-    return fxtap_tensor_list_at(side->list, set->first)->step;
-}
-
 static fxtap_status list_graphs(fx_arena *arena, const fx_side *side, graph_list *out)
 {
     out->items = fx_arena_calloc(arena, side->n_sets, sizeof *out->items);
@@ -40,7 +35,7 @@ static fxtap_status list_graphs(fx_arena *arena, const fx_side *side, graph_list
     }
     out->n_items = 0;
     for (size_t i = 0; i < side->n_sets; i++) {
-        const fxtap_step_info *step = step_of(side, &side->sets[i]);
+        const fxtap_step_info *step = side->sets[i].step;
         const fxtap_graph_info *info = step == NULL ? NULL : step->graph;
         if (out->n_items > 0 && out->items[out->n_items - 1].info == info) {
             out->items[out->n_items - 1].n_sets++;
@@ -136,7 +131,7 @@ static fxtap_status add_group(fx_comparison *comparison, const fx_group_work *wo
 
 static bool steps_match(const fx_comparison *comparison, const fx_set *golden, const fx_set *target)
 {
-    const fxtap_step_info *a = step_of(&comparison->golden, golden), *b = step_of(&comparison->target, target);
+    const fxtap_step_info *a = golden->step, *b = target->step;
     bool both_asked_for = comparison->options->golden_step >= 0 && comparison->options->target_step >= 0;
     return a == NULL || b == NULL || both_asked_for || a->step == b->step;
 }
@@ -259,6 +254,9 @@ static fxtap_status pair_rank(fx_comparison *comparison, graph_list *list, size_
 fxtap_status fx_pair_ranks(fx_comparison *comparison)
 {
     graph_list list;
+    if (comparison->golden.n_sets != comparison->target.n_sets) {
+        return fx_error_at(FXTAP_E_IO, comparison->report->golden_path, "it changed while it was read");
+    }
     if (list_graphs(&comparison->arena, &comparison->golden, &list) != FXTAP_OK) {
         return FXTAP_E_NOMEM;
     }

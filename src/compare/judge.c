@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "compare/report.h"
+#include "compare/batch.h"
 #include "fxtap/npy.h"
 #include "tensor/difference.h"
 #include "util/error.h"
@@ -16,6 +16,7 @@
 #define RANGE_ELEMENTS ((uint64_t)4 << 20) /* measured between two looks at comparison->stop */
 
 typedef struct bout { /* one pair being judged */
+    const fx_batch *batch;
     const fx_comparison *comparison;
     fxtap_pair *pair;
     const fxtap_tensor_info *golden;
@@ -156,14 +157,13 @@ static fxtap_status unreadable(bout *b, const char *side)
 /* Opens both files; a file that cannot be read ends the bout with a verdict (*done_out). */
 static fxtap_status open_files(bout *b, const fx_sources *sources, fx_desk *desk, bool *done_out)
 {
-    const fx_comparison *c = b->comparison;
     fxtap_pair *pair = b->pair;
     *done_out = true;
-    fxtap_status status = fx_tensor_open_in(c->golden.list, sources->golden, &desk->golden_folder, &b->golden_file);
+    fxtap_status status = fx_tensor_open_in(b->batch->golden, sources->golden, &desk->golden_folder, &b->golden_file);
     if (status != FXTAP_OK) {
         return status == FXTAP_E_NOMEM ? status : unreadable(b, "golden");
     }
-    status = fx_tensor_open_in(c->target.list, sources->target, &desk->target_folder, &b->target_file);
+    status = fx_tensor_open_in(b->batch->target, sources->target, &desk->target_folder, &b->target_file);
     if (status != FXTAP_OK) {
         return status == FXTAP_E_NOMEM ? status : unreadable(b, "target");
     }
@@ -356,14 +356,16 @@ static fxtap_status judge(bout *b, const fx_sources *sources, fx_desk *desk)
     return status != FXTAP_OK || done ? status : judge_values(b);
 }
 
-fxtap_status fx_judge(const fx_comparison *comparison, fxtap_pair *pair, const fx_sources *sources, fx_desk *desk)
+fxtap_status fx_judge(const fx_batch *batch, size_t i, fx_desk *desk)
 {
-    bout b = {.comparison = comparison,
-              .pair = pair,
-              .golden = fx_side_at(&comparison->golden, sources->golden),
-              .target = fx_side_at(&comparison->target, sources->target),
+    const fx_sources *sources = &batch->sources[i];
+    bout b = {.batch = batch,
+              .comparison = batch->comparison,
+              .pair = &batch->pairs[i],
+              .golden = fx_batch_golden(batch, sources->golden),
+              .target = fx_batch_target(batch, sources->target),
               .arena = &desk->arena};
-    if (b.golden == NULL || b.target == NULL || pair->verdict == FXTAP_UNDEFINED) {
+    if (b.golden == NULL || b.target == NULL || b.pair->verdict == FXTAP_UNDEFINED) {
         return FXTAP_OK;
     }
     fxtap_status status = judge(&b, sources, desk);

@@ -5,7 +5,9 @@
  * hashes say so. Where an earlier call went wrong in any way, an input that differs may stem from it (by way of code
  * outside the graphs: a loss, an optimiser), and is marked so. What each shard found is linked when the shards are merged.
  */
+#include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "compare/report.h"
 #include "util/memory.h"
@@ -138,6 +140,9 @@ fxtap_status fx_link_origins(fxtap_report *report, bool is_whole)
     if (report->n_origins == 0) {
         return FXTAP_OK;
     }
+    for (size_t i = 0; i < report->n_origins; i++) {
+        report->origins[i].pair = &report->pairs[report->origin_pairs[i]];
+    }
     qsort_r(report->origins, report->n_origins, sizeof *report->origins, compare_origins, report);
     if (!is_whole) {
         return FXTAP_OK;
@@ -153,58 +158,77 @@ fxtap_status fx_link_origins(fxtap_report *report, bool is_whole)
 
 /* ---- details ---- */
 
-static bool is_among(const size_t *list, size_t n, size_t value)
+typedef struct worst_pairs { /* largest rel_l2 first; of equal ones the earlier first */
+    size_t items[2 * FX_DETAILED];
+    size_t n;
+    size_t n_most;
+} worst_pairs;
+
+static double badness(const fxtap_pair *pair)
 {
-    for (size_t i = 0; i < n; i++) {
-        if (list[i] == value) {
-            return true;
-        }
-    }
-    return false;
+    return isnan(pair->rel_l2) ? INFINITY : pair->rel_l2;
 }
 
-/* Puts a pair among the worst, largest rel_l2 first; of equal ones the earlier first. */
-static void keep_worst(const fxtap_report *report, size_t *worst, size_t *n_worst, size_t pair)
+static void keep_worst(const fxtap_report *report, worst_pairs *worst, size_t pair)
 {
-    size_t at = *n_worst;
-    while (at > 0 && report->pairs[worst[at - 1]].rel_l2 < report->pairs[pair].rel_l2) {
+    size_t at = worst->n;
+    while (at > 0 && badness(&report->pairs[worst->items[at - 1]]) < badness(&report->pairs[pair])) {
         at--;
     }
-    if (at == FX_DETAILED_ORIGINS) {
+    if (at == worst->n_most) {
         return;
     }
-    *n_worst += *n_worst < FX_DETAILED_ORIGINS;
-    for (size_t i = *n_worst - 1; i > at; i--) {
-        worst[i] = worst[i - 1];
-    }
-    worst[at] = pair;
+    worst->n += worst->n < worst->n_most;
+    memmove(&worst->items[at + 1], &worst->items[at], (worst->n - 1 - at) * sizeof worst->items[0]);
+    worst->items[at] = pair;
 }
 
-size_t fx_detailed_pairs(const fxtap_report *report, size_t out[FX_DETAILED_PAIRS])
+/* Where shards are merged it may turn out that an earlier call put this out. */
+static bool may_be_dropped(const fxtap_origin *origin)
 {
-    size_t n = 0, n_worst = 0;
-    for (size_t i = 0; i < report->n_origins && i < FX_DETAILED_ORIGINS; i++) {
-        out[n++] = (size_t)(report->origins[i].pair - report->pairs);
+    return came_from_outside(origin) && origin->pair->has_hashes;
+}
+
+static void choose_origins(const fxtap_report *report, bool is_whole, bool *chosen)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < report->n_origins && n < FX_DETAILED; i++) {
+        chosen[report->origins[i].pair - report->pairs] = true;
+        n += is_whole || !may_be_dropped(&report->origins[i]);
     }
+}
+
+fxtap_status fx_choose_details(const fxtap_report *report, bool is_whole, bool **out)
+{
+    bool *chosen = fx_calloc(report->n_pairs, sizeof *chosen);
+    if (chosen == NULL) {
+        return FXTAP_E_NOMEM;
+    }
+    choose_origins(report, is_whole, chosen);
+    /* in a shard also those that stand aside for an origin now, and may not have to when shards are merged */
+    worst_pairs worst = {.n_most = is_whole ? FX_DETAILED : 2 * FX_DETAILED};
     for (size_t i = 0; i < report->n_pairs; i++) {
         const fxtap_pair *pair = &report->pairs[i];
-        if (pair->verdict == FXTAP_DIFFERENT && pair->measured && pair->golden_stats != NULL && !is_among(out, n, i)) {
-            keep_worst(report, out + n, &n_worst, i);
+        bool has_values = pair->verdict == FXTAP_DIFFERENT && pair->measured && pair->golden_stats != NULL;
+        if (has_values && !(is_whole && chosen[i])) {
+            keep_worst(report, &worst, i);
         }
     }
-    return n + n_worst;
+    for (size_t i = 0; i < worst.n; i++) {
+        chosen[worst.items[i]] = true;
+    }
+    *out = chosen;
+    return FXTAP_OK;
 }
 
-void fx_trim_details(fxtap_report *report)
+void fx_trim_details(fxtap_report *report, const bool *chosen)
 {
-    size_t chosen[FX_DETAILED_PAIRS];
-    size_t n = fx_detailed_pairs(report, chosen);
     for (size_t i = 0; i < report->n_pairs; i++) {
-        if (report->pairs[i].histograms != NULL && !is_among(chosen, n, i)) {
+        if (!chosen[i]) {
             report->pairs[i].histograms = NULL;
         }
     }
-    for (size_t i = FX_DETAILED_ORIGINS; i < report->n_origins; i++) {
+    for (size_t i = FX_DETAILED; i < report->n_origins; i++) {
         report->origins[i].around = NULL;
     }
 }

@@ -13,7 +13,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "compare/report.h"
+#include "compare/batch.h"
 #include "util/memory.h"
 #include "util/number.h"
 
@@ -28,8 +28,9 @@ typedef struct node_state {
 } node_state;
 
 typedef struct search {
-    fx_comparison *comparison;
-    fx_group_work *group;
+    fx_batch *batch;
+    fxtap_report *report;
+    const fx_group_work *group;
     const fxtap_graph *record; /* golden's; NULL where there is none */
     fx_wiring *wiring;
     node_state *states; /* one a node of the record */
@@ -62,7 +63,7 @@ static double error_of(const fxtap_pair *pair)
 
 static const fxtap_pair *pair_at(const search *s, size_t i)
 {
-    return &s->comparison->report->pairs[i];
+    return &s->batch->pairs[i];
 }
 
 /* What is known of what node `i` yields, looking through nodes that were not dumped. */
@@ -246,16 +247,16 @@ static double largest_error(const search *s, const fx_node_pair *node)
 
 static const char *argument_name(const search *s, size_t i)
 {
-    const fx_sources *sources = &s->comparison->sources[i];
-    const fxtap_tensor_info *golden = fx_side_at(&s->comparison->golden, sources->golden);
-    const fxtap_tensor_info *tensor = golden != NULL ? golden : fx_side_at(&s->comparison->target, sources->target);
+    const fx_sources *sources = &s->batch->sources[i];
+    const fxtap_tensor_info *golden = fx_batch_golden(s->batch, sources->golden);
+    const fxtap_tensor_info *tensor = golden != NULL ? golden : fx_batch_target(s->batch, sources->target);
     return tensor->arg_name != NULL && tensor->arg_name[0] != '\0' ? tensor->arg_name : tensor->position;
 }
 
 /* In words, the first literal argument that differs or that one side alone has; NULL where there is none. */
 static const char *differing_literal(const search *s, const fx_node_pair *node, size_t order)
 {
-    fx_arena *arena = &s->comparison->report->arena;
+    fx_arena *arena = &s->report->arena;
     for (size_t i = node->first_pair; i < node->first_pair + node->n_pairs; i++) {
         const fxtap_pair *pair = pair_at(s, i);
         if (pair->io != FXTAP_INPUT || !is_literal(s, pair, order)) {
@@ -282,12 +283,11 @@ static fxtap_status add_origin(search *s, const fx_node_pair *node, const fxtap_
 {
     fxtap_origin origin = {
         .reason = reason,
-        .pair = pair,
         .input_error = e->input_error,
         .output_error = error_of(pair),
         .other_target = node->golden != NULL && node->target != NULL &&
                                  strcmp(node->golden->target, node->target->target) != 0
-                             ? fx_arena_strdup(&s->comparison->report->arena, node->target->target)
+                             ? fx_arena_strdup(&s->report->arena, node->target->target)
                              : NULL,
     };
     bool is_input = reason == FXTAP_ORIGIN_INPUT || reason == FXTAP_ORIGIN_WEIGHT;
@@ -295,13 +295,13 @@ static fxtap_status add_origin(search *s, const fx_node_pair *node, const fxtap_
     if (is_input && e->is_graph_input) {
         fxtap_node_desc desc = {.struct_size = sizeof desc};
         if (fxtap_graph_node(s->record, (fxtap_node)e->placeholder, &desc) == FXTAP_OK) {
-            origin.input = fx_arena_strdup(&s->comparison->report->arena, desc.name);
+            origin.input = fx_arena_strdup(&s->report->arena, desc.name);
         }
     }
     origin.input_error = is_input ? 0.0 : origin.input_error; /* it came from outside: nothing grew */
     origin.growth = origin.input_error > 0.0 ? origin.output_error / origin.input_error : INFINITY;
-    *index_out = s->comparison->report->n_origins;
-    return fx_report_add_origin(s->comparison->report, &origin);
+    *index_out = s->report->n_origins;
+    return fx_report_add_origin(s->report, &origin, s->batch->first_pair + (size_t)(pair - s->batch->pairs));
 }
 
 /* Graph inputs and weights that differ are origins of their own, once each. */
@@ -334,9 +334,9 @@ static fxtap_status weigh_bad_output(search *s, const fx_node_pair *node, const 
         e->origin = e->faint_origin;
     }
     if (e->any_bad || (is_drift && e->faint_origin != NO_ORIGIN)) {
-        s->comparison->report->n_carried++;
+        s->report->n_carried++;
         if (e->origin != NO_ORIGIN) {
-            s->comparison->report->origins[e->origin].n_carried++;
+            s->report->origins[e->origin].n_carried++;
         }
         return FXTAP_OK;
     }
@@ -371,7 +371,7 @@ static void infer_undumped(search *s, size_t i)
 static void note_growth(search *s, const fx_node_pair *node, const evidence *e)
 {
     for (size_t i = node->first_pair; i < node->first_pair + node->n_pairs; i++) {
-        fxtap_pair *pair = &s->comparison->report->pairs[i];
+        fxtap_pair *pair = &s->batch->pairs[i];
         bool is_known = pair->io != FXTAP_INPUT && pair->measured && e->any_measured;
         pair->input_error = is_known ? e->input_error : NAN;
         pair->growth = is_known ? pair->rel_l2 / e->input_error : NAN;
@@ -429,7 +429,7 @@ static fxtap_status load_wiring(const fx_comparison *comparison, const fx_group_
 static fxtap_status open_search(search *s)
 {
     s->last_origin = NO_ORIGIN;
-    fxtap_status status = load_wiring(s->comparison, s->group, &s->record, &s->wiring);
+    fxtap_status status = load_wiring(s->batch->comparison, s->group, &s->record, &s->wiring);
     if (status == FXTAP_OK && s->wiring == NULL) {
         return FXTAP_OK;
     }
@@ -460,10 +460,10 @@ static void infer_between(search *s, size_t from, size_t to)
 
 static fxtap_status add_neighbourhoods(search *s, size_t first_origin)
 {
-    fxtap_report *report = s->comparison->report;
-    size_t end = s->group->number < FX_AROUND_GROUPS ? first_origin + FX_DETAILED_ORIGINS : first_origin;
+    fxtap_report *report = s->report;
+    size_t end = s->group->number < FX_AROUND_GROUPS ? first_origin + FX_DETAILED : first_origin;
     for (size_t i = first_origin; i < report->n_origins && i < end; i++) {
-        size_t node = report->origins[i].pair->order;
+        size_t node = pair_at(s, report->origin_pairs[i] - s->batch->first_pair)->order;
         if (node < s->n_states) {
             report->origins[i].around = fx_neighbourhood(&report->arena, s->record, s->wiring, s->health, node);
             if (report->origins[i].around == NULL) {
@@ -474,10 +474,10 @@ static fxtap_status add_neighbourhoods(search *s, size_t first_origin)
     return FXTAP_OK;
 }
 
-fxtap_status fx_find_origins(fx_comparison *comparison, fx_group_work *group)
+fxtap_status fx_find_origins(fx_batch *batch, const fx_group_nodes *group)
 {
-    search s = {.comparison = comparison, .group = group};
-    size_t first_origin = comparison->report->n_origins;
+    search s = {.batch = batch, .report = batch->comparison->report, .group = group->group};
+    size_t first_origin = s.report->n_origins;
     fxtap_status status = open_search(&s);
     size_t next = 0;
     for (size_t i = 0; i < group->n_nodes && status == FXTAP_OK; i++) {
@@ -498,18 +498,18 @@ fxtap_status fx_find_origins(fx_comparison *comparison, fx_group_work *group)
     return status;
 }
 
-fxtap_status fx_mark_undefined(fx_comparison *comparison, fx_group_work *group)
+fxtap_status fx_mark_undefined(fx_batch *batch, const fx_group_nodes *group)
 {
     const fxtap_graph *record;
     fx_wiring *wiring;
-    fxtap_status status = load_wiring(comparison, group, &record, &wiring);
+    fxtap_status status = load_wiring(batch->comparison, group->group, &record, &wiring);
     if (status != FXTAP_OK || wiring == NULL) {
         return status;
     }
     for (size_t n = 0; n < group->n_nodes; n++) {
         const fx_node_pair *node = &group->nodes[n];
         for (size_t i = node->first_pair; i < node->first_pair + node->n_pairs && node->golden != NULL; i++) {
-            fxtap_pair *pair = &comparison->report->pairs[i];
+            fxtap_pair *pair = &batch->pairs[i];
             size_t producer = node->golden->order;
             bool is_known = pair->io != FXTAP_INPUT ||
                             fx_wiring_producer(wiring, node->golden->order, pair->position, &producer);

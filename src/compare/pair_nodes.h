@@ -2,7 +2,7 @@
 #ifndef FX_COMPARE_PAIR_NODES_H
 #define FX_COMPARE_PAIR_NODES_H
 
-#include "compare/report.h"
+#include "compare/batch.h"
 
 typedef struct fx_node_entry {
     const fxtap_node_info *info; /* NULL: a plain file */

@@ -9,16 +9,17 @@ static bool has_shape_of(const fxtap_tensor_info *a, const fxtap_tensor_info *b)
     return a->ndim == b->ndim && (a->ndim == 0 || memcmp(a->shape, b->shape, (size_t)a->ndim * sizeof *a->shape) == 0);
 }
 
-static fxtap_status list_nodes(fx_arena *arena, const fx_side *side, const fx_set *set, fx_node_list *out)
+static fxtap_status list_nodes(fx_arena *arena, const fxtap_tensor_list *list, size_t first, size_t end,
+                               fx_node_list *out)
 {
-    size_t n_tensors = set == NULL ? 0 : set->end - set->first;
+    size_t n_tensors = end - first;
     out->n_items = 0;
     out->items = fx_arena_calloc(arena, n_tensors + 1, sizeof *out->items);
     if (out->items == NULL) {
         return FXTAP_E_NOMEM;
     }
     for (size_t i = 0; i < n_tensors; i++) {
-        const fxtap_tensor_info *tensor = fx_side_at(side, set->first + i);
+        const fxtap_tensor_info *tensor = fxtap_tensor_list_at(list, first + i);
         fx_node_entry *last = out->n_items > 0 ? &out->items[out->n_items - 1] : NULL;
         if (last == NULL || tensor->node == NULL || last->info != tensor->node) {
             last = &out->items[out->n_items++];
@@ -26,7 +27,7 @@ static fxtap_status list_nodes(fx_arena *arena, const fx_side *side, const fx_se
                 .info = tensor->node,
                 .name = tensor->node == NULL ? tensor->name : tensor->node->name,
                 .target = tensor->node == NULL ? "" : tensor->node->target,
-                .first = set->first + i,
+                .first = first + i,
                 .partner = FX_MISSING,
             };
         }
@@ -77,35 +78,47 @@ static bool copy_meta(fx_comparison *comparison, const fxtap_tensor_info *tensor
     return (tensor->path == NULL || *path_out != NULL) && (!tensor->has_meta || *shape_out != NULL);
 }
 
-static int64_t step_number(const fxtap_tensor_info *tensor)
+static int64_t step_number(const fxtap_step_info *step)
 {
-    return tensor == NULL || tensor->step == NULL ? -1 : tensor->step->step;
+    return step == NULL ? -1 : step->step;
 }
 
-static int64_t call_number(const fx_side *side, const fx_set *set)
+static int64_t call_number(const fx_set *set)
 {
-    const fxtap_step_info *step = set == NULL ? NULL : fx_side_at(side, set->first)->step;
-    return step == NULL ? -1 : step->call;
+    return set == NULL || set->step == NULL ? -1 : set->step->call;
 }
 
-static uint32_t graph_number(const fxtap_tensor_info *tensor)
+static uint32_t graph_number(const fxtap_graph_info *graph)
 {
-    return tensor == NULL || tensor->step == NULL ? 0 : tensor->step->graph->graph;
+    return graph == NULL ? 0 : graph->graph;
 }
 
-static fxtap_status add_pair(fx_comparison *comparison, size_t g, size_t t, fxtap_pairing pairing, double confidence)
+static const fxtap_step_info *step_of(const fx_set *set)
 {
-    const fxtap_tensor_info *golden = fx_side_at(&comparison->golden, g);
-    const fxtap_tensor_info *target = fx_side_at(&comparison->target, t);
-    const fxtap_tensor_info *first = golden != NULL ? golden : target;
-    fxtap_pair *pair = fx_comparison_add_pair(comparison, g, t);
-    if (pair == NULL || !describe(&comparison->texts, pair, first)) {
+    return set == NULL ? NULL : set->step;
+}
+
+/* Which step of which graph the pair stands in. */
+static void place(const fx_group_work *group, fxtap_pair *pair, bool has_golden, bool has_target)
+{
+    pair->rank = group->rank;
+    pair->graph = graph_number(has_golden ? group->golden_graph : group->target_graph);
+    pair->step = step_number(step_of(has_golden ? group->golden : group->target));
+    pair->target_graph = has_target ? graph_number(group->target_graph) : 0;
+    pair->target_step = has_target ? step_number(step_of(group->target)) : -1;
+}
+
+static fxtap_status add_pair(fx_batch *batch, const fx_group_work *group, size_t g, size_t t, fxtap_pairing pairing,
+                             double confidence)
+{
+    fx_comparison *comparison = batch->comparison;
+    const fxtap_tensor_info *golden = fx_batch_golden(batch, g);
+    const fxtap_tensor_info *target = fx_batch_target(batch, t);
+    fxtap_pair *pair = fx_batch_add_pair(batch, g, t);
+    if (pair == NULL || !describe(&comparison->texts, pair, golden != NULL ? golden : target)) {
         return FXTAP_E_NOMEM;
     }
-    pair->graph = graph_number(first);
-    pair->step = step_number(first);
-    pair->target_graph = graph_number(target);
-    pair->target_step = step_number(target);
+    place(group, pair, golden != NULL, target != NULL);
     pair->pairing = golden == NULL || target == NULL ? FXTAP_PAIR_NONE : pairing;
     pair->confidence = golden == NULL || target == NULL ? 0.0 : confidence;
     pair->verdict = golden == NULL ? FXTAP_ONLY_TARGET : target == NULL ? FXTAP_ONLY_GOLDEN : FXTAP_NOT_COMPARED;
@@ -135,59 +148,59 @@ static bool may_pair(const fx_node_entry *golden, const fx_node_entry *target, c
     return strcmp(golden->target, target->target) == 0 || tensor->io != FXTAP_INPUT || golden->pairing == FXTAP_PAIR_MAPPED;
 }
 
-static fxtap_status pair_places(fx_comparison *comparison, const fx_node_entry *golden, const fx_node_entry *target)
+static fxtap_status pair_places(fx_batch *batch, const fx_group_work *group, const fx_node_entry *golden,
+                                const fx_node_entry *target)
 {
-    bool *taken = fx_arena_calloc(&comparison->arena, target->n_tensors, sizeof *taken);
+    bool *taken = fx_arena_calloc(&batch->arena, target->n_tensors, sizeof *taken);
     if (taken == NULL) {
         return FXTAP_E_NOMEM;
     }
     fxtap_status status = FXTAP_OK;
     for (size_t g = golden->first; g < golden->first + golden->n_tensors && status == FXTAP_OK; g++) {
-        const fxtap_tensor_info *left = fx_side_at(&comparison->golden, g);
+        const fxtap_tensor_info *left = fx_batch_golden(batch, g);
         size_t partner = FX_MISSING;
         for (size_t t = 0; t < target->n_tensors && partner == FX_MISSING; t++) {
-            const fxtap_tensor_info *right = fx_side_at(&comparison->target, target->first + t);
+            const fxtap_tensor_info *right = fx_batch_target(batch, target->first + t);
             if (!taken[t] && same_place(left, right) && may_pair(golden, target, left)) {
                 partner = target->first + t;
                 taken[t] = true;
             }
         }
-        status = add_pair(comparison, g, partner, golden->pairing, golden->confidence);
+        status = add_pair(batch, group, g, partner, golden->pairing, golden->confidence);
     }
     for (size_t t = 0; t < target->n_tensors && status == FXTAP_OK; t++) {
         if (!taken[t]) {
-            status = add_pair(comparison, FX_MISSING, target->first + t, FXTAP_PAIR_NONE, 0.0);
+            status = add_pair(batch, group, FX_MISSING, target->first + t, FXTAP_PAIR_NONE, 0.0);
         }
     }
     return status;
 }
 
-static fxtap_status add_alone(fx_comparison *comparison, const fx_node_entry *node, bool is_golden)
+static fxtap_status add_alone(fx_batch *batch, const fx_group_work *group, const fx_node_entry *node, bool is_golden)
 {
     fxtap_status status = FXTAP_OK;
     for (size_t i = node->first; i < node->first + node->n_tensors && status == FXTAP_OK; i++) {
-        status = add_pair(comparison, is_golden ? i : FX_MISSING, is_golden ? FX_MISSING : i, FXTAP_PAIR_NONE, 0.0);
+        status = add_pair(batch, group, is_golden ? i : FX_MISSING, is_golden ? FX_MISSING : i, FXTAP_PAIR_NONE, 0.0);
     }
     return status;
 }
 
-static bool glob_hits(const char *pattern, const fx_node_entry *node, const fx_side *side)
+static bool glob_hits(const char *pattern, const fx_node_entry *node, const fxtap_tensor_list *list)
 {
     if (node == NULL) {
         return false;
     }
     return fxtap_glob_match(pattern, node->name) || fxtap_glob_match(pattern, node->target) ||
            (node->info != NULL && fxtap_glob_match(pattern, node->info->module_path)) ||
-           fxtap_glob_match(pattern, fx_side_at(side, node->first)->name);
+           fxtap_glob_match(pattern, fxtap_tensor_list_at(list, node->first)->name);
 }
 
 /* Appends the pairs of one node (either side may be missing), unless the pattern passes it over. */
-static fxtap_status add_node(fx_comparison *comparison, fx_group_work *group, const fx_node_entry *golden,
+static fxtap_status add_node(fx_batch *batch, fx_group_nodes *group, const fx_node_entry *golden,
                              const fx_node_entry *target)
 {
-    const char *pattern = comparison->options->pattern;
-    if (pattern != NULL && !glob_hits(pattern, golden, &comparison->golden) &&
-        !glob_hits(pattern, target, &comparison->target)) {
+    const char *pattern = batch->comparison->options->pattern;
+    if (pattern != NULL && !glob_hits(pattern, golden, batch->golden) && !glob_hits(pattern, target, batch->target)) {
         return FXTAP_OK;
     }
     fx_node_pair *node = &group->nodes[group->n_nodes];
@@ -196,75 +209,76 @@ static fxtap_status add_node(fx_comparison *comparison, fx_group_work *group, co
                            .target = target == NULL ? NULL : target->info,
                            .pairing = first->pairing,
                            .confidence = first->confidence,
-                           .first_pair = comparison->report->n_pairs};
+                           .first_pair = batch->n_pairs};
     fxtap_status status;
     if (golden != NULL && target != NULL) {
-        status = pair_places(comparison, golden, target);
+        status = pair_places(batch, group->group, golden, target);
     } else {
-        status = add_alone(comparison, first, golden != NULL);
+        status = add_alone(batch, group->group, first, golden != NULL);
     }
-    node->n_pairs = comparison->report->n_pairs - node->first_pair;
+    node->n_pairs = batch->n_pairs - node->first_pair;
     group->n_nodes++;
     return status;
 }
 
-static fxtap_status add_nodes(fx_comparison *comparison, fx_group_work *group, const fx_node_list *golden,
+static fxtap_status add_nodes(fx_batch *batch, fx_group_nodes *group, const fx_node_list *golden,
                               const fx_node_list *target)
 {
-    group->nodes = fx_arena_calloc(&comparison->arena, golden->n_items + target->n_items + 1, sizeof *group->nodes);
+    group->nodes = fx_arena_calloc(&batch->arena, golden->n_items + target->n_items + 1, sizeof *group->nodes);
     if (group->nodes == NULL) {
         return FXTAP_E_NOMEM;
     }
     fxtap_status status = FXTAP_OK;
     for (size_t g = 0; g < golden->n_items && status == FXTAP_OK; g++) {
         size_t partner = golden->items[g].partner;
-        status = add_node(comparison, group, &golden->items[g], partner == FX_MISSING ? NULL : &target->items[partner]);
+        status = add_node(batch, group, &golden->items[g], partner == FX_MISSING ? NULL : &target->items[partner]);
     }
     for (size_t t = 0; t < target->n_items && status == FXTAP_OK; t++) {
         if (target->items[t].partner == FX_MISSING) {
-            status = add_node(comparison, group, NULL, &target->items[t]);
+            status = add_node(batch, group, NULL, &target->items[t]);
         }
     }
     return status;
 }
 
-fxtap_status fx_pair_nodes(fx_comparison *comparison, fx_group_work *group)
+static fxtap_status add_group(fx_batch *batch, const fx_group_work *work, size_t first_pair)
 {
-    fx_node_list golden, target;
-    if (list_nodes(&comparison->arena, &comparison->golden, group->golden, &golden) != FXTAP_OK ||
-        list_nodes(&comparison->arena, &comparison->target, group->target, &target) != FXTAP_OK) {
+    return fx_report_add_group(batch->comparison->report, &(fxtap_group){
+        .rank = work->rank,
+        .graph = graph_number(work->golden_graph != NULL ? work->golden_graph : work->target_graph),
+        .target_graph = graph_number(work->target_graph),
+        .step = step_number(step_of(work->golden)),
+        .target_step = step_number(step_of(work->target)),
+        .pairing = work->pairing,
+        .call = call_number(work->golden != NULL ? work->golden : work->target),
+        .first_pair = batch->first_pair + first_pair,
+        .n_pairs = batch->n_pairs - first_pair,
+    });
+}
+
+static fxtap_status match(fx_batch *batch, const fx_group_nodes *group, fx_node_list *golden, fx_node_list *target)
+{
+    fx_comparison *comparison = batch->comparison;
+    if (list_nodes(&batch->arena, batch->golden, group->first_golden, group->end_golden, golden) != FXTAP_OK ||
+        list_nodes(&batch->arena, batch->target, group->first_target, group->end_target, target) != FXTAP_OK) {
         return FXTAP_E_NOMEM;
     }
-    fxtap_status status = FXTAP_OK;
     bool two_files = fxtap_reader_kind(comparison->golden.reader) == FXTAP_READ_FILE &&
                      fxtap_reader_kind(comparison->target.reader) == FXTAP_READ_FILE;
-    if (two_files && golden.n_items == 1 && target.n_items == 1) {
-        fx_join_nodes(&golden, 0, &target, 0, FXTAP_PAIR_EXACT, 1.0);
-    } else {
-        status = fx_match_nodes(comparison->map, group->same_structure, &golden, &target);
+    if (two_files && golden->n_items == 1 && target->n_items == 1) {
+        fx_join_nodes(golden, 0, target, 0, FXTAP_PAIR_EXACT, 1.0);
+        return FXTAP_OK;
     }
-    size_t first_pair = comparison->report->n_pairs;
+    return fx_match_nodes(comparison->map, group->group->same_structure, golden, target);
+}
+
+fxtap_status fx_pair_nodes(fx_batch *batch, fx_group_nodes *group)
+{
+    fx_node_list golden, target;
+    fxtap_status status = match(batch, group, &golden, &target);
+    size_t first_pair = batch->n_pairs;
     if (status == FXTAP_OK) {
-        status = add_nodes(comparison, group, &golden, &target);
+        status = add_nodes(batch, group, &golden, &target);
     }
-    if (status != FXTAP_OK) {
-        return status;
-    }
-    size_t n_pairs = comparison->report->n_pairs - first_pair;
-    for (size_t i = first_pair; i < first_pair + n_pairs; i++) {
-        comparison->report->pairs[i].rank = group->rank;
-    }
-    return fx_report_add_group(comparison->report, &(fxtap_group){
-        .rank = group->rank,
-        .graph = group->golden_graph != NULL ? group->golden_graph->graph
-                 : group->target_graph != NULL ? group->target_graph->graph : 0,
-        .target_graph = group->target_graph == NULL ? 0 : group->target_graph->graph,
-        .step = group->golden == NULL ? -1 : step_number(fx_side_at(&comparison->golden, group->golden->first)),
-        .target_step = group->target == NULL ? -1 : step_number(fx_side_at(&comparison->target, group->target->first)),
-        .pairing = group->pairing,
-        .call = group->golden != NULL ? call_number(&comparison->golden, group->golden)
-                                      : call_number(&comparison->target, group->target),
-        .first_pair = first_pair,
-        .n_pairs = n_pairs,
-    });
+    return status == FXTAP_OK ? add_group(batch, group->group, first_pair) : status;
 }

@@ -1,5 +1,6 @@
 #include "compare/report.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "util/error.h"
@@ -24,6 +25,7 @@ void fxtap_report_free(fxtap_report *report)
     fx_free(report->pairs);
     fx_free(report->groups);
     fx_free(report->origins);
+    fx_free(report->origin_pairs);
     fx_free(report->warnings);
     fx_free(report);
 }
@@ -39,26 +41,26 @@ fxtap_status fx_report_warn(fxtap_report *report, const char *line)
     return FXTAP_OK;
 }
 
-fxtap_pair *fx_comparison_add_pair(fx_comparison *comparison, size_t golden, size_t target)
+static int compare_lines(const void *left, const void *right)
 {
-    fxtap_report *report = comparison->report;
-    size_t n = report->n_pairs;
-    if (!fx_grow((void **)&report->pairs, &report->pairs_capacity, n + 1, sizeof *report->pairs) ||
-        !fx_grow((void **)&comparison->sources, &comparison->sources_capacity, n + 1, sizeof *comparison->sources)) {
-        return NULL;
-    }
-    memset(&report->pairs[n], 0, sizeof report->pairs[n]);
-    comparison->sources[n] = (fx_sources){golden, target};
-    report->n_pairs = n + 1;
-    return &report->pairs[n];
+    return strcmp(*(const char *const *)left, *(const char *const *)right);
 }
 
-fxtap_status fx_report_add_origin(fxtap_report *report, const fxtap_origin *origin)
+void fx_report_sort_warnings(fxtap_report *report)
 {
-    if (!fx_grow((void **)&report->origins, &report->origins_capacity, report->n_origins + 1,
-                 sizeof *report->origins)) {
+    if (report->n_warnings > 1) {
+        qsort(report->warnings, report->n_warnings, sizeof *report->warnings, compare_lines);
+    }
+}
+
+fxtap_status fx_report_add_origin(fxtap_report *report, const fxtap_origin *origin, size_t pair)
+{
+    size_t needed = report->n_origins + 1;
+    if (!fx_grow((void **)&report->origins, &report->origins_capacity, needed, sizeof *report->origins) ||
+        !fx_grow((void **)&report->origin_pairs, &report->origin_pairs_capacity, needed, sizeof *report->origin_pairs)) {
         return FXTAP_E_NOMEM;
     }
+    report->origin_pairs[report->n_origins] = pair;
     report->origins[report->n_origins++] = *origin;
     return FXTAP_OK;
 }

@@ -22,8 +22,10 @@ struct fxtap_report {
     size_t n_groups;
     size_t groups_capacity;
     fxtap_origin *origins;
+    size_t *origin_pairs; /* index of each origin's pair, until fx_link_origins() */
     size_t n_origins;
     size_t origins_capacity;
+    size_t origin_pairs_capacity;
     const char **warnings;
     size_t n_warnings;
     size_t warnings_capacity;
@@ -36,41 +38,22 @@ struct fxtap_report {
     bool stopped_early;      /* fail_fast found a difference */
 };
 
-#define FX_DETAILED_ORIGINS 8 /* how many origins get a neighbourhood, how many other pairs a histogram */
+#define FX_DETAILED 8         /* how many origins get a neighbourhood and a histogram, how many other pairs a histogram */
 #define FX_AROUND_GROUPS 64   /* in the first of how many groups origins may have one */
 
-/* The two tensors behind a pair, for as long as the comparison runs; parallel to report->pairs. */
-typedef struct fx_sources {
-    size_t golden; /* index in the side's list, FX_MISSING where there is none */
-    size_t target;
-} fx_sources;
-
-#define FX_MISSING SIZE_MAX
-
-/* One node of a group: its pairs lie together. Plain files are a node each. */
-typedef struct fx_node_pair {
-    const fxtap_node_info *golden; /* NULL: missing, or a plain file */
-    const fxtap_node_info *target;
-    fxtap_pairing pairing;
-    double confidence;
-    size_t first_pair;
-    size_t n_pairs;
-} fx_node_pair;
-
-/* Tensors [first, end) of a side's list: one step of one graph. */
+/* A step of a graph that holds tensors; a NULL step: the plain files. */
 typedef struct fx_set {
-    size_t first;
-    size_t end;
+    const fxtap_step_info *step;
 } fx_set;
 
 typedef struct fx_side {
     fxtap_reader *reader;
-    fxtap_tensor_list *list;
+    fxtap_tensor_query query;
     fx_set *sets;
     size_t n_sets;
 } fx_side;
 
-typedef struct fx_group_work { /* parallel to report->groups */
+typedef struct fx_group_work { /* one pair of steps */
     const fx_set *golden;      /* NULL: missing */
     const fx_set *target;
     const fxtap_graph_info *golden_graph;
@@ -80,8 +63,6 @@ typedef struct fx_group_work { /* parallel to report->groups */
     fxtap_pairing pairing;
     double confidence;
     bool same_structure; /* equal structural keys: nodes pair by position */
-    fx_node_pair *nodes;
-    size_t n_nodes;
 } fx_group_work;
 
 typedef struct fx_map fx_map;
@@ -96,37 +77,36 @@ typedef struct fx_comparison {
     fx_group_work *groups;
     size_t n_groups;
     size_t groups_capacity;
-    fx_sources *sources;
-    size_t sources_capacity;
     const fx_map *map;
-    atomic_bool stop; /* a failure, or cancelled by the progress callback */
+    size_t n_begun;     /* groups that have been paired */
+    size_t n_paired;    /* pairs of them */
+    size_t n_judged;    /* of these, in batches that are done */
+    bool found_bad;     /* fail_fast: what follows is not judged */
+    atomic_bool stop;   /* a failure, or cancelled by the progress callback */
 } fx_comparison;
 
 /* ---- report.c ---- */
 
 fxtap_report *fx_report_create(void);
 fxtap_status fx_report_warn(fxtap_report *report, const char *line);
-/* A zeroed pair at the end, or NULL; `sources` grows along. */
-fxtap_pair *fx_comparison_add_pair(fx_comparison *comparison, size_t golden, size_t target);
-/* A tensor of a side's list; NULL for FX_MISSING. */
-const fxtap_tensor_info *fx_side_at(const fx_side *side, size_t i);
-fxtap_status fx_report_add_origin(fxtap_report *report, const fxtap_origin *origin);
+void fx_report_sort_warnings(fxtap_report *report); /* the same order whoever came upon them first */
+/* `pair` is the index that the origin's pair has, or will have, in the report. */
+fxtap_status fx_report_add_origin(fxtap_report *report, const fxtap_origin *origin, size_t pair);
 fxtap_status fx_report_add_group(fxtap_report *report, const fxtap_group *group);
 /* Counts verdicts and pairings, finds the first non-finite pair. */
 void fx_report_tally(fxtap_report *report);
 bool fx_verdict_is_bad(fxtap_verdict verdict); /* the values disagree: different or mismatched */
 
-/* ---- side.c, group.c, pair_nodes.c ---- */
+/* ---- side.c, group.c ---- */
 
 fxtap_status fx_side_open(fx_comparison *comparison, fx_side *side, fxtap_reader *reader, bool is_golden);
+/* What the side's reader could not read as it should becomes warnings of the report. */
+fxtap_status fx_side_warnings(fx_comparison *comparison, const fx_side *side, const char *which);
 void fx_side_close(fx_side *side);
 /* Which step of which graph is compared with which: fills comparison->groups. */
 fxtap_status fx_pair_groups(fx_comparison *comparison);
 /* The same between the ranks of one dump, which is both sides. */
 fxtap_status fx_pair_ranks(fx_comparison *comparison);
-/* Pairs the nodes and tensors of one group: appends to the report's pairs and groups. */
-fxtap_status fx_pair_nodes(fx_comparison *comparison, fx_group_work *group);
-
 /* ---- text_file.c, rules_file.c ---- */
 
 /* A whole file of at most 4 MiB; on success out->bytes is never NULL. */
@@ -154,17 +134,7 @@ void fx_tolerance_for(const fxtap_rule *rules, size_t n_rules, const fxtap_pair 
 /* The dtype that a pair is judged in: the less precise of the two originals. */
 fxtap_dtype fx_judged_dtype(fxtap_dtype golden, fxtap_dtype target);
 
-/* ---- judge.c, run.c, wiring.c, origin.c ---- */
-
-typedef struct fx_desk { /* what one thread has beside it while it judges pairs */
-    fx_arena arena; /* takes what the report keeps */
-    fx_folder golden_folder, target_folder;
-} fx_desk;
-
-/* Verdict and metrics of one pair. Only NOMEM fails; everything wrong with files becomes a verdict. */
-fxtap_status fx_judge(const fx_comparison *comparison, fxtap_pair *pair, const fx_sources *sources, fx_desk *desk);
-/* Judges every pair on all threads. */
-fxtap_status fx_judge_all(fx_comparison *comparison);
+/* ---- wiring.c ---- */
 
 typedef struct fx_wiring fx_wiring;
 /* Which node feeds which place, from a graph record. */
@@ -181,20 +151,18 @@ bool fx_wiring_is_placeholder(const fx_wiring *wiring, size_t node);
 bool fx_wiring_is_weight(const fx_wiring *wiring, size_t node); /* a placeholder that requires a gradient, a get_attr */
 bool fx_wiring_is_undefined(const fx_wiring *wiring, size_t node); /* uninitialised memory, or a view of it */
 
-/* Marks pairs of undefined values before anything is judged. */
-fxtap_status fx_mark_undefined(fx_comparison *comparison, fx_group_work *group);
-/* Finds the origins in one judged group. */
-fxtap_status fx_find_origins(fx_comparison *comparison, fx_group_work *group);
-
 /* ---- link.c ---- */
 
-/* Puts origins into order of execution; with `is_whole` also tells those that began in another call. */
+/* When all pairs are there: points origins at theirs, in order of execution; with `is_whole` also tells those that began
+   in another call. */
 fxtap_status fx_link_origins(fxtap_report *report, bool is_whole);
-/* Which pairs get histograms: those of the first origins and the worst others; returns how many. */
-#define FX_DETAILED_PAIRS (2 * FX_DETAILED_ORIGINS)
-size_t fx_detailed_pairs(const fxtap_report *report, size_t out[FX_DETAILED_PAIRS]);
+/*
+ * Which pairs get histograms: those of the first origins and the worst others. In a shard (not `is_whole`) any that may
+ * be among these when the shards are merged. The caller frees *out, one flag a pair.
+ */
+fxtap_status fx_choose_details(const fxtap_report *report, bool is_whole, bool **out);
 /* Takes away the details that a report of one process would not have. */
-void fx_trim_details(fxtap_report *report);
+void fx_trim_details(fxtap_report *report, const bool *chosen);
 
 /* ---- around.c ---- */
 
@@ -208,8 +176,8 @@ typedef struct fx_node_health {
 const fxtap_neighbourhood *fx_neighbourhood(fx_arena *arena, const fxtap_graph *graph, const fx_wiring *wiring,
                                             const fx_node_health *health, size_t node);
 
-/* Histograms of the origins' pairs and of the worst others. */
-fxtap_status fx_add_histograms(fx_comparison *comparison);
+/* Histograms of the chosen pairs, from their files. */
+fxtap_status fx_add_histograms(fxtap_report *report, const bool *chosen);
 
 #define FX_AROUND_HOPS 2
 

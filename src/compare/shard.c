@@ -72,11 +72,6 @@ fxtap_status fxtap_report_serialise(const fxtap_report *report, void **out, size
 
 /* ---- reading ---- */
 
-typedef struct shard {
-    fxtap_report *report;
-    size_t *origin_pairs; /* index of each origin's pair */
-} shard;
-
 static fxtap_status read_rules_and_warnings(fx_codec *c, fxtap_report *report)
 {
     fx_codec_count(c, &report->n_rules, 60);
@@ -125,42 +120,41 @@ static fxtap_status read_pairs_and_groups(fx_codec *c, fxtap_report *report)
     return c->status;
 }
 
-static fxtap_status read_origins(fx_codec *c, shard *s)
+static fxtap_status read_origins(fx_codec *c, fxtap_report *report)
 {
-    fxtap_report *report = s->report;
     fx_codec_count(c, &report->n_origins, 48);
     report->origins = fx_calloc(report->n_origins, sizeof *report->origins);
-    s->origin_pairs = fx_arena_calloc(&report->arena, report->n_origins, sizeof *s->origin_pairs);
-    if (report->origins == NULL || s->origin_pairs == NULL) {
+    report->origin_pairs = fx_calloc(report->n_origins, sizeof *report->origin_pairs);
+    if (report->origins == NULL || report->origin_pairs == NULL) {
         return FXTAP_E_NOMEM;
     }
     for (size_t i = 0; i < report->n_origins; i++) {
-        fx_origin_fields(c, &report->origins[i], &s->origin_pairs[i]);
-        if (s->origin_pairs[i] >= report->n_pairs) {
+        fx_origin_fields(c, &report->origins[i], &report->origin_pairs[i]);
+        if (report->origin_pairs[i] >= report->n_pairs) {
             fx_codec_fail(c, "an origin without a pair");
         }
     }
     return c->status;
 }
 
-static fxtap_status read_shard(const void *bytes, size_t n_bytes, shard *out)
+static fxtap_status read_shard(const void *bytes, size_t n_bytes, fxtap_report **out)
 {
-    out->report = fx_report_create();
-    if (out->report == NULL) {
+    fxtap_report *report = *out = fx_report_create();
+    if (report == NULL) {
         return FXTAP_E_NOMEM;
     }
     fx_codec c;
-    fx_codec_read_from(&c, bytes, n_bytes, &out->report->arena);
-    head_fields(&c, out->report);
+    fx_codec_read_from(&c, bytes, n_bytes, &report->arena);
+    head_fields(&c, report);
     fxtap_status status = c.status;
     if (status == FXTAP_OK) {
-        status = read_rules_and_warnings(&c, out->report);
+        status = read_rules_and_warnings(&c, report);
     }
     if (status == FXTAP_OK) {
-        status = read_pairs_and_groups(&c, out->report);
+        status = read_pairs_and_groups(&c, report);
     }
     if (status == FXTAP_OK) {
-        status = read_origins(&c, out);
+        status = read_origins(&c, report);
     }
     if (status == FXTAP_OK && c.left > 0) {
         fx_codec_fail(&c, "bytes follow the end");
@@ -171,24 +165,22 @@ static fxtap_status read_shard(const void *bytes, size_t n_bytes, shard *out)
 
 /* ---- merging ---- */
 
-static fxtap_status append_group(fxtap_report *into, const shard *from, size_t g)
+static fxtap_status append_group(fxtap_report *into, const fxtap_report *from, size_t g)
 {
-    fxtap_group group = from->report->groups[g];
+    fxtap_group group = from->groups[g];
     size_t n = into->n_pairs;
     if (!fx_grow((void **)&into->pairs, &into->pairs_capacity, n + group.n_pairs, sizeof *into->pairs)) {
         return FXTAP_E_NOMEM;
     }
     if (group.n_pairs > 0) {
-        memcpy(into->pairs + n, from->report->pairs + group.first_pair, group.n_pairs * sizeof *into->pairs);
+        memcpy(into->pairs + n, from->pairs + group.first_pair, group.n_pairs * sizeof *into->pairs);
     }
     into->n_pairs += group.n_pairs;
     fxtap_status status = FXTAP_OK;
-    for (size_t i = 0; i < from->report->n_origins && status == FXTAP_OK; i++) {
+    for (size_t i = 0; i < from->n_origins && status == FXTAP_OK; i++) {
         size_t pair = from->origin_pairs[i];
         if (pair >= group.first_pair && pair < group.first_pair + group.n_pairs) {
-            fxtap_origin origin = from->report->origins[i];
-            origin.pair = (const fxtap_pair *)(n + (pair - group.first_pair)); /* an index until all are there */
-            status = fx_report_add_origin(into, &origin);
+            status = fx_report_add_origin(into, &from->origins[i], n + (pair - group.first_pair));
         }
     }
     group.first_pair = n;
@@ -205,15 +197,15 @@ static bool is_known_warning(const fxtap_report *report, const char *line)
     return false;
 }
 
-static fxtap_status merge_heads(fxtap_report *into, const shard *shards, size_t n_shards)
+static fxtap_status merge_heads(fxtap_report *into, fxtap_report *const *shards, size_t n_shards)
 {
-    into->golden_path = shards[0].report->golden_path;
-    into->target_path = shards[0].report->target_path;
-    into->rules = shards[0].report->rules;
-    into->n_rules = shards[0].report->n_rules;
+    into->golden_path = shards[0]->golden_path;
+    into->target_path = shards[0]->target_path;
+    into->rules = shards[0]->rules;
+    into->n_rules = shards[0]->n_rules;
     fxtap_status status = FXTAP_OK;
     for (size_t s = 0; s < n_shards; s++) {
-        const fxtap_report *report = shards[s].report;
+        const fxtap_report *report = shards[s];
         into->stopped_early |= report->stopped_early;
         into->n_carried += report->n_carried;
         for (size_t i = 0; i < report->n_warnings && status == FXTAP_OK; i++) {
@@ -225,15 +217,26 @@ static fxtap_status merge_heads(fxtap_report *into, const shard *shards, size_t 
     return status;
 }
 
-static fxtap_status merge(fxtap_report *into, const shard *shards, size_t n_shards)
+static fxtap_status trim(fxtap_report *report)
+{
+    bool *chosen = NULL;
+    fxtap_status status = fx_choose_details(report, true, &chosen);
+    if (status == FXTAP_OK) {
+        fx_trim_details(report, chosen);
+    }
+    fx_free(chosen);
+    return status;
+}
+
+static fxtap_status merge(fxtap_report *into, fxtap_report *const *shards, size_t n_shards)
 {
     fxtap_status status = merge_heads(into, shards, n_shards);
     size_t n_dealt = 1;
     for (size_t round = 0; n_dealt > 0 && status == FXTAP_OK; round++) {
         n_dealt = 0;
         for (size_t s = 0; s < n_shards && status == FXTAP_OK; s++) {
-            if (round < shards[s].report->n_groups) {
-                status = append_group(into, &shards[s], round);
+            if (round < shards[s]->n_groups) {
+                status = append_group(into, shards[s], round);
                 n_dealt++;
             }
         }
@@ -241,18 +244,13 @@ static fxtap_status merge(fxtap_report *into, const shard *shards, size_t n_shar
     if (status != FXTAP_OK) {
         return status;
     }
-    for (size_t i = 0; i < into->n_origins; i++) {
-        into->origins[i].pair = into->pairs + (size_t)into->origins[i].pair;
-    }
     for (size_t s = 0; s < n_shards; s++) {
-        fx_arena_adopt(&into->arena, &shards[s].report->arena);
+        fx_arena_adopt(&into->arena, &shards[s]->arena);
     }
+    fx_report_sort_warnings(into);
+    fx_report_tally(into);
     status = fx_link_origins(into, true);
-    if (status == FXTAP_OK) {
-        fx_trim_details(into);
-        fx_report_tally(into);
-    }
-    return status;
+    return status == FXTAP_OK ? trim(into) : status;
 }
 
 fxtap_status fxtap_report_merge(const void *const *shards, const size_t *n_bytes, size_t n_shards, fxtap_report **out)
@@ -260,7 +258,7 @@ fxtap_status fxtap_report_merge(const void *const *shards, const size_t *n_bytes
     if (n_shards == 0) {
         return fx_error(FXTAP_E_INVALID, "no shards to merge");
     }
-    shard *read = fx_calloc(n_shards, sizeof *read);
+    fxtap_report **read = fx_calloc(n_shards, sizeof *read);
     fxtap_report *into = fx_report_create();
     fxtap_status status = read == NULL || into == NULL ? FXTAP_E_NOMEM : FXTAP_OK;
     for (size_t s = 0; s < n_shards && status == FXTAP_OK; s++) {
@@ -270,7 +268,7 @@ fxtap_status fxtap_report_merge(const void *const *shards, const size_t *n_bytes
         status = merge(into, read, n_shards);
     }
     for (size_t s = 0; s < n_shards && read != NULL; s++) {
-        fxtap_report_free(read[s].report);
+        fxtap_report_free(read[s]);
     }
     fx_free(read);
     if (status == FXTAP_OK) {

@@ -1,34 +1,32 @@
-/* side.c - the tensors of one side, cut into sets: one step of one graph each. */
+/* side.c - the steps of one side. */
 #include "compare/report.h"
+#include "store/list_step.h"
 #include "util/error.h"
 #include "util/memory.h"
 
-const fxtap_tensor_info *fx_side_at(const fx_side *side, size_t i)
+static fxtap_status list_sets(fx_side *side)
 {
-    return i == FX_MISSING ? NULL : fxtap_tensor_list_at(side->list, i);
-}
-
-static fxtap_status cut_into_sets(fx_side *side)
-{
-    size_t capacity = 0, n = fxtap_tensor_list_count(side->list);
-    for (size_t i = 0; i < n; i++) {
-        const fxtap_step_info *step = fxtap_tensor_list_at(side->list, i)->step;
-        if (side->n_sets > 0 && fxtap_tensor_list_at(side->list, side->sets[side->n_sets - 1].first)->step == step) {
-            side->sets[side->n_sets - 1].end = i + 1;
-            continue;
-        }
-        if (!fx_grow((void **)&side->sets, &capacity, side->n_sets + 1, sizeof *side->sets)) {
-            return FXTAP_E_NOMEM;
-        }
-        side->sets[side->n_sets++] = (fx_set){i, i + 1};
+    const fxtap_step_info **steps = NULL;
+    size_t n_steps = 0;
+    fxtap_status status = fx_reader_query_steps(side->reader, &side->query, &steps, &n_steps);
+    if (status != FXTAP_OK) {
+        return status;
     }
-    return FXTAP_OK;
+    fxtap_origin_kind kind = fxtap_reader_kind(side->reader);
+    size_t n_plain = kind == FXTAP_READ_PLAIN || kind == FXTAP_READ_FILE; /* such a side is never empty */
+    side->sets = fx_calloc(n_steps + n_plain, sizeof *side->sets);
+    side->n_sets = side->sets == NULL ? 0 : n_steps + n_plain;
+    for (size_t i = 0; i < n_steps && side->n_sets > 0; i++) {
+        side->sets[i].step = steps[i];
+    }
+    fx_free(steps);
+    return side->sets == NULL ? FXTAP_E_NOMEM : FXTAP_OK;
 }
 
-static fxtap_status copy_warnings(fx_comparison *comparison, const fxtap_reader *reader, const char *which)
+fxtap_status fx_side_warnings(fx_comparison *comparison, const fx_side *side, const char *which)
 {
-    for (size_t i = 0; i < fxtap_reader_warning_count(reader); i++) {
-        const char *line = fx_arena_printf(&comparison->arena, "%s: %s", which, fxtap_reader_warning(reader, i));
+    for (size_t i = 0; i < fxtap_reader_warning_count(side->reader); i++) {
+        const char *line = fx_arena_printf(&comparison->arena, "%s: %s", which, fxtap_reader_warning(side->reader, i));
         if (line == NULL || fx_report_warn(comparison->report, line) != FXTAP_OK) {
             return FXTAP_E_NOMEM;
         }
@@ -39,8 +37,8 @@ static fxtap_status copy_warnings(fx_comparison *comparison, const fxtap_reader 
 fxtap_status fx_side_open(fx_comparison *comparison, fx_side *side, fxtap_reader *reader, bool is_golden)
 {
     const fxtap_compare_options *options = comparison->options;
-    fxtap_tensor_query query = {
-        .struct_size = sizeof query,
+    side->query = (fxtap_tensor_query){
+        .struct_size = sizeof side->query,
         .run = is_golden ? options->golden_run : options->target_run,
         .rank = is_golden ? options->golden_rank : options->target_rank,
         .graph = is_golden ? options->golden_graph : options->target_graph,
@@ -48,21 +46,15 @@ fxtap_status fx_side_open(fx_comparison *comparison, fx_side *side, fxtap_reader
         .io = -1,
     };
     side->reader = reader;
-    fxtap_status status = fxtap_reader_tensors(reader, &query, &side->list);
-    if (status == FXTAP_OK) {
-        status = cut_into_sets(side);
-    }
-    if (status == FXTAP_OK) {
-        status = copy_warnings(comparison, reader, is_golden ? "golden" : "target");
-    }
-    return status;
+    return list_sets(side);
 }
 
 void fx_side_close(fx_side *side)
 {
-    fxtap_tensor_list_free(side->list);
+    if (side->reader != NULL) {
+        fx_reader_rest(side->reader);
+    }
     fx_free(side->sets);
-    side->list = NULL;
     side->sets = NULL;
     side->n_sets = 0;
 }

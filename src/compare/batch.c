@@ -1,0 +1,190 @@
+/*
+ * batch.c - a comparison, a batch of groups at a time: so that what is known of tensors takes no more memory with many
+ * steps than with few. While threads judge one batch, the next is listed and paired.
+ */
+#include "compare/batch.h"
+
+#include <string.h>
+
+#include "store/list_step.h"
+#include "util/error.h"
+#include "util/memory.h"
+
+#define BATCH_PAIRS 2048 /* a batch ends with the group that reaches it */
+
+const fxtap_tensor_info *fx_batch_golden(const fx_batch *batch, size_t i)
+{
+    return i == FX_MISSING ? NULL : fxtap_tensor_list_at(batch->golden, i);
+}
+
+const fxtap_tensor_info *fx_batch_target(const fx_batch *batch, size_t i)
+{
+    return i == FX_MISSING ? NULL : fxtap_tensor_list_at(batch->target, i);
+}
+
+fxtap_pair *fx_batch_add_pair(fx_batch *batch, size_t golden, size_t target)
+{
+    size_t n = batch->n_pairs;
+    if (!fx_grow((void **)&batch->pairs, &batch->pairs_capacity, n + 1, sizeof *batch->pairs) ||
+        !fx_grow((void **)&batch->sources, &batch->sources_capacity, n + 1, sizeof *batch->sources)) {
+        return NULL;
+    }
+    memset(&batch->pairs[n], 0, sizeof batch->pairs[n]);
+    batch->sources[n] = (fx_sources){golden, target};
+    batch->n_pairs = n + 1;
+    return &batch->pairs[n];
+}
+
+static void free_batch(fx_batch *batch)
+{
+    if (batch == NULL) {
+        return;
+    }
+    fxtap_tensor_list_free(batch->golden);
+    fxtap_tensor_list_free(batch->target);
+    fx_free(batch->groups);
+    fx_free(batch->pairs);
+    fx_free(batch->sources);
+    fx_arena_clear(&batch->arena);
+    fx_free(batch);
+}
+
+static fx_batch *create_batch(fx_comparison *comparison)
+{
+    fx_batch *batch = fx_calloc(1, sizeof *batch);
+    if (batch == NULL) {
+        return NULL;
+    }
+    fx_arena_init(&batch->arena);
+    batch->comparison = comparison;
+    batch->first_pair = comparison->n_paired;
+    batch->golden = fx_tensor_list_create();
+    batch->target = fx_tensor_list_create();
+    if (batch->golden == NULL || batch->target == NULL) {
+        free_batch(batch);
+        return NULL;
+    }
+    return batch;
+}
+
+/* ---- preparing ---- */
+
+static fxtap_status list_set(const fx_side *side, const fx_set *set, fxtap_tensor_list *list, size_t *first_out,
+                             size_t *end_out)
+{
+    *first_out = fxtap_tensor_list_count(list);
+    fxtap_status status = set == NULL ? FXTAP_OK : fx_reader_list_step(side->reader, set->step, &side->query, list);
+    *end_out = fxtap_tensor_list_count(list);
+    return status;
+}
+
+static fxtap_status add_group(fx_batch *batch, const fx_group_work *work)
+{
+    fx_comparison *c = batch->comparison;
+    if (!fx_grow((void **)&batch->groups, &batch->groups_capacity, batch->n_groups + 1, sizeof *batch->groups)) {
+        return FXTAP_E_NOMEM;
+    }
+    fx_group_nodes *group = &batch->groups[batch->n_groups++];
+    *group = (fx_group_nodes){.group = work};
+    fxtap_status status = list_set(&c->golden, work->golden, batch->golden, &group->first_golden, &group->end_golden);
+    if (status == FXTAP_OK) {
+        status = list_set(&c->target, work->target, batch->target, &group->first_target, &group->end_target);
+    }
+    if (status == FXTAP_OK) {
+        status = fx_pair_nodes(batch, group);
+    }
+    return status == FXTAP_OK ? fx_mark_undefined(batch, group) : status;
+}
+
+static bool in_shard(const fxtap_compare_options *options, size_t group)
+{
+    return options->n_shards == 0 || group % options->n_shards == options->shard;
+}
+
+/* Lists and pairs the next groups; NULL in *out when all have been. */
+static fxtap_status prepare(fx_comparison *c, fx_batch **out)
+{
+    *out = NULL;
+    fx_batch *batch = c->n_begun < c->n_groups ? create_batch(c) : NULL;
+    if (batch == NULL) {
+        return c->n_begun < c->n_groups ? FXTAP_E_NOMEM : FXTAP_OK;
+    }
+    fxtap_status status = FXTAP_OK;
+    while (c->n_begun < c->n_groups && batch->n_pairs < BATCH_PAIRS && status == FXTAP_OK) {
+        if (in_shard(c->options, c->n_begun)) {
+            status = add_group(batch, &c->groups[c->n_begun]);
+        }
+        c->n_begun++;
+    }
+    c->n_paired += batch->n_pairs;
+    if (status != FXTAP_OK) {
+        free_batch(batch);
+        return status;
+    }
+    *out = batch;
+    return FXTAP_OK;
+}
+
+/* ---- what follows judging ---- */
+
+static fxtap_status append_pairs(fx_batch *batch)
+{
+    fxtap_report *report = batch->comparison->report;
+    size_t n = report->n_pairs + batch->n_pairs;
+    if (!fx_grow((void **)&report->pairs, &report->pairs_capacity, n, sizeof *report->pairs)) {
+        return FXTAP_E_NOMEM;
+    }
+    if (batch->n_pairs > 0) {
+        memcpy(report->pairs + report->n_pairs, batch->pairs, batch->n_pairs * sizeof *batch->pairs);
+    }
+    report->n_pairs = n;
+    batch->comparison->n_judged = n;
+    return FXTAP_OK;
+}
+
+static fxtap_status finish(fx_batch *batch)
+{
+    fxtap_status status = FXTAP_OK;
+    for (size_t i = 0; i < batch->n_groups && status == FXTAP_OK; i++) {
+        status = fx_find_origins(batch, &batch->groups[i]);
+    }
+    return status == FXTAP_OK ? append_pairs(batch) : status;
+}
+
+/* Judges `batch`, and prepares the one after it meanwhile. */
+static fxtap_status judge_and_prepare(fx_comparison *c, fx_batch *batch, fx_batch **next_out)
+{
+    fx_judging *judging = NULL;
+    fxtap_status status = c->found_bad ? FXTAP_OK : fx_judging_begin(batch, &judging);
+    if (status != FXTAP_OK) {
+        return status;
+    }
+    status = prepare(c, next_out);
+    if (judging == NULL) {
+        return status;
+    }
+    fx_error_copy error;
+    fx_error_save(status, &error);
+    if (status != FXTAP_OK) {
+        atomic_store(&c->stop, true);
+    }
+    fxtap_status judged = fx_judging_end(judging);
+    return status != FXTAP_OK ? fx_error_restore(&error) : judged;
+}
+
+fxtap_status fx_run_batches(fx_comparison *comparison)
+{
+    fx_batch *batch = NULL;
+    fxtap_status status = prepare(comparison, &batch);
+    while (status == FXTAP_OK && batch != NULL) {
+        fx_batch *next = NULL;
+        status = judge_and_prepare(comparison, batch, &next);
+        if (status == FXTAP_OK) {
+            status = finish(batch);
+        }
+        free_batch(batch);
+        batch = next;
+    }
+    free_batch(batch);
+    return status;
+}

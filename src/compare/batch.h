@@ -1,0 +1,85 @@
+/*
+ * batch.h - some groups of a comparison that are in memory at once: their tensors, their pairs, which are judged
+ * together.
+ */
+#ifndef FX_COMPARE_BATCH_H
+#define FX_COMPARE_BATCH_H
+
+#include "compare/report.h"
+
+/* The two tensors behind a pair: indices in the batch's lists, FX_MISSING where there is none. */
+typedef struct fx_sources {
+    size_t golden;
+    size_t target;
+} fx_sources;
+
+#define FX_MISSING SIZE_MAX
+
+/* One node of a group: its pairs lie together. Plain files are a node each. */
+typedef struct fx_node_pair {
+    const fxtap_node_info *golden; /* NULL: missing, or a plain file */
+    const fxtap_node_info *target;
+    fxtap_pairing pairing;
+    double confidence;
+    size_t first_pair; /* in the batch */
+    size_t n_pairs;
+} fx_node_pair;
+
+/* One group while it is in a batch. */
+typedef struct fx_group_nodes {
+    const fx_group_work *group;
+    size_t first_golden, end_golden; /* its tensors in the batch's lists */
+    size_t first_target, end_target;
+    fx_node_pair *nodes;
+    size_t n_nodes;
+} fx_group_nodes;
+
+typedef struct fx_batch {
+    fx_comparison *comparison;
+    fx_arena arena; /* what lives as long as the batch */
+    fxtap_tensor_list *golden;
+    fxtap_tensor_list *target;
+    fx_group_nodes *groups;
+    size_t n_groups;
+    size_t groups_capacity;
+    fxtap_pair *pairs;
+    fx_sources *sources; /* parallel to pairs */
+    size_t n_pairs;
+    size_t pairs_capacity;
+    size_t sources_capacity;
+    size_t first_pair; /* how many pairs stand before these in the report */
+} fx_batch;
+
+/* Pairs, judges and weighs all groups, a batch at a time: fills the report but for what needs the whole of it. */
+fxtap_status fx_run_batches(fx_comparison *comparison);
+
+/* NULL for FX_MISSING. */
+const fxtap_tensor_info *fx_batch_golden(const fx_batch *batch, size_t i);
+const fxtap_tensor_info *fx_batch_target(const fx_batch *batch, size_t i);
+/* A zeroed pair at the end; NULL: no memory. Others may move. */
+fxtap_pair *fx_batch_add_pair(fx_batch *batch, size_t golden, size_t target);
+
+/* Pairs the nodes and tensors of one group: appends to the batch's pairs and to the report's groups. */
+fxtap_status fx_pair_nodes(fx_batch *batch, fx_group_nodes *group);
+/* Marks pairs of undefined values before anything is judged. */
+fxtap_status fx_mark_undefined(fx_batch *batch, const fx_group_nodes *group);
+/* Finds the origins in one judged group. */
+fxtap_status fx_find_origins(fx_batch *batch, const fx_group_nodes *group);
+
+/* ---- judge.c, run.c ---- */
+
+typedef struct fx_desk { /* what one thread has beside it while it judges pairs */
+    fx_arena arena;      /* takes what the report keeps */
+    fx_folder golden_folder, target_folder;
+} fx_desk;
+
+/* Verdict and metrics of the i-th pair. Only NOMEM fails; everything wrong with files becomes a verdict. */
+fxtap_status fx_judge(const fx_batch *batch, size_t i, fx_desk *desk);
+
+typedef struct fx_judging fx_judging;
+/* Threads begin to judge the batch's pairs. */
+fxtap_status fx_judging_begin(fx_batch *batch, fx_judging **out);
+/* Helps them, tells of the progress, waits, and frees `judging`. */
+fxtap_status fx_judging_end(fx_judging *judging);
+
+#endif
