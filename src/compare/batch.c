@@ -10,7 +10,7 @@
 #include "util/error.h"
 #include "util/memory.h"
 
-#define BATCH_PAIRS 2048 /* a batch ends with the group that reaches it */
+#define BATCH_PAIRS 1024 /* a batch ends with the group that reaches it */
 
 const fxtap_tensor_info *fx_batch_golden(const fx_batch *batch, size_t i)
 {
