@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "graph/python.h"
 #include "util/error.h"
 #include "util/memory.h"
 
@@ -119,6 +120,9 @@ void fx_ge_graph_free(fx_ge_graph *graph)
         return;
     }
     fxtap_buffer_clear(&graph->py);
+    for (size_t i = 0; i < graph->n_bodies; i++) {
+        fx_ge_graph_free(graph->bodies[i].graph);
+    }
     fxtap_graph_free(graph->record);
     fx_free(graph->ops);
     fx_slab_clear(&graph->slab);
@@ -347,6 +351,32 @@ fx_ref fx_ge_named_const(fx_ge_graph *graph, const char *name, const fx_val *val
 
 /* ---- text ---- */
 
+void fx_ge_identifier(fxtap_buffer *out, const char *name)
+{
+    const char *plain = name, *c = plain;
+    if (*name == 0 || (*name >= '0' && *name <= '9')) {
+        fxtap_buffer_append(out, "_", 1);
+    }
+    for (; *c != 0; c++) {
+        if ((*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') || (*c >= '0' && *c <= '9') || *c == '_') {
+            continue;
+        }
+        fxtap_buffer_append(out, plain, (size_t)(c - plain));
+        fxtap_buffer_append(out, "_", 1);
+        plain = c + 1;
+    }
+    fxtap_buffer_append(out, plain, (size_t)(c - plain));
+}
+
+void fx_ge_function(fxtap_buffer *out, const char *name)
+{
+    size_t start = out->length;
+    fx_ge_identifier(out, name);
+    if (out->bytes != NULL && !fx_python_is_identifier(out->bytes + start, out->length - start)) {
+        fxtap_buffer_append(out, "_", 1);
+    }
+}
+
 void fx_ge_ref_text(fxtap_buffer *out, fx_ref ref)
 {
     if (ref.op == NULL) {
@@ -357,15 +387,6 @@ void fx_ge_ref_text(fxtap_buffer *out, fx_ref ref)
         fxtap_buffer_text(out, ref.op->inline_text);
         return;
     }
-    const char *plain = ref.op->name, *c = plain;
-    for (; *c != 0; c++) {
-        if ((*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') || (*c >= '0' && *c <= '9') || *c == '_') {
-            continue;
-        }
-        fxtap_buffer_append(out, plain, (size_t)(c - plain));
-        fxtap_buffer_append(out, "_", 1);
-        plain = c + 1;
-    }
-    fxtap_buffer_append(out, plain, (size_t)(c - plain));
+    fx_ge_identifier(out, ref.op->name);
     fxtap_buffer_printf(out, "_%d", ref.output);
 }

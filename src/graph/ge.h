@@ -52,7 +52,8 @@ typedef enum fx_val_kind {
     FX_VAL_LIST,
     FX_VAL_TUPLE,
     FX_VAL_TENSOR, /* a constant tensor of the record */
-    FX_VAL_REF     /* a tensor (or a symbolic integer) of the GE graph */
+    FX_VAL_REF,    /* a tensor (or a symbolic integer) of the GE graph */
+    FX_VAL_GRAPH   /* a body of cond, while_loop, map */
 } fx_val_kind;
 
 typedef struct fx_ge_tensor { /* a constant tensor: row-major, little-endian */
@@ -86,6 +87,7 @@ struct fx_val {
         } list;
         const fx_ge_tensor *tensor;
         fx_ref ref;
+        const struct fx_ge_body *body;
     } u;
 };
 
@@ -114,6 +116,7 @@ typedef enum fx_attr_kind {
     FX_ATTR_TEXTS,
     FX_ATTR_PLAIN_LIST, /* texts or numbers, without val_type: layout and name lists */
     FX_ATTR_CONST,      /* a Const's value */
+    FX_ATTR_GRAPH,      /* a body */
     FX_ATTR_EMPTY       /* a key without a value */
 } fx_attr_kind;
 
@@ -141,6 +144,14 @@ struct fx_ge_op {
     bool is_read;            /* an operator has it as an input: set while the graph is optimised */
 };
 
+typedef struct fx_ge_body { /* of a cond, while_loop, map */
+    const char *name;
+    const char *path;          /* its name behind those of the graphs around it: "true_graph_0/body_graph_0" */
+    struct fx_ge_graph *graph; /* owned; NULL before it is lowered */
+    bool is_in_py;
+    size_t py_start; /* where in the py form of the graph around it */
+} fx_ge_body;
+
 typedef struct fx_ge_graph {
     fx_slab slab;
     fx_ge_op **ops;
@@ -150,6 +161,9 @@ typedef struct fx_ge_graph {
     struct fx_name_table *names;
     bool with_py;    /* the py form is wanted: true in a new graph */
     fxtap_buffer py; /* the py form, written as the graph is built */
+    const char *path; /* of a body, borrowed; NULL: the graph itself */
+    fx_ge_body *bodies;
+    size_t n_bodies;
     fxtap_graph *record; /* what it was lowered from, where it owns that: texts and constants are borrowed from it */
 } fx_ge_graph;
 
@@ -214,6 +228,9 @@ void fx_ge_print_py(const fx_ge_graph *graph, fxtap_buffer *out);
 void fx_txt_desc(fxtap_buffer *out, int indent, const fx_ge_desc *desc);
 void fx_txt_attr_value(fxtap_buffer *out, int indent, const fx_ge_op *op, const fx_ge_attr *attr);
 
+/* What is no letter or digit as "_", which also goes before a digit and stands for no name at all. */
+void fx_ge_identifier(fxtap_buffer *out, const char *name);
+void fx_ge_function(fxtap_buffer *out, const char *name); /* the same, "_" behind a keyword */
 void fx_ge_ref_text(fxtap_buffer *out, fx_ref ref);        /* "Add_1_0", or "ge.Const(1, dtype=0)" */
 /* As Python's repr, which says inf and nan; REFs as in py. */
 void fx_val_repr(fxtap_buffer *out, const fx_val *value);

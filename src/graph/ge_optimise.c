@@ -242,9 +242,17 @@ static void add_graph_attrs(fx_ge_graph *graph)
 
 fxtap_status fx_ge_optimise(fx_ge_graph *graph)
 {
-    merge_sizes(graph);
-    drop_unread(graph);
-    return_assignments(graph);
+    bool is_body = graph->path != NULL; /* its inputs and outputs are counted from outside: they stay */
+    for (size_t i = 0; i < graph->n_bodies; i++) {
+        if (graph->bodies[i].graph != NULL && fx_ge_optimise(graph->bodies[i].graph) != FXTAP_OK) {
+            return FXTAP_E_NOMEM;
+        }
+    }
+    if (!is_body) {
+        merge_sizes(graph);
+        drop_unread(graph);
+        return_assignments(graph);
+    }
     for (size_t i = 0; i < graph->n_ops && !graph->slab.failed; i++) {
         fx_ge_op *op = graph->ops[i];
         size_t n_descs = is_type(op, "Data") ? 1 : op->n_inputs;
@@ -257,6 +265,8 @@ fxtap_status fx_ge_optimise(fx_ge_graph *graph)
             break;
         }
     }
-    add_graph_attrs(graph);
+    if (!is_body) {
+        add_graph_attrs(graph);
+    }
     return fx_ge_graph_status(graph);
 }

@@ -1,6 +1,7 @@
 /*
  * The GE graph as a TensorFlow GraphDef in text: one node an operator; what TensorFlow has no place for is kept as
- * strings in the text format, attributes under their names, descriptions as "[i]NAME" and "[o]NAME".
+ * strings in the text format, attributes under their names, descriptions as "[i]NAME" and "[o]NAME". Bodies of cond,
+ * while_loop and map are functions of the library, under their paths, and the operator's attribute names the function.
  */
 #include <string.h>
 
@@ -57,9 +58,19 @@ static void descs(fxtap_buffer *out, fxtap_buffer *text, const char *prefix, con
     }
 }
 
-static void print_node(fxtap_buffer *out, fxtap_buffer *text, const fx_ge_op *op)
+static void function_attr(fxtap_buffer *out, const fx_ge_attr *value)
 {
-    fx_buffer_put_text(out, "node {\n");
+    fx_buffer_put_text(out, "    attr {\n        key: \"");
+    escaped(out, value->name, strlen(value->name), '"');
+    fx_buffer_put_text(out, "\"\n        value {\n            func {\n                name: \"");
+    escaped(out, value->value.u.body->path, strlen(value->value.u.body->path), '"');
+    fx_buffer_put_text(out, "\"\n            }\n        }\n    }\n");
+}
+
+static void print_node(fxtap_buffer *out, fxtap_buffer *text, const char *field, const fx_ge_op *op)
+{
+    fx_buffer_put_text(out, field);
+    fx_buffer_put_text(out, " {\n");
     string_line(out, "name", op->name);
     string_line(out, "op", op->type);
     for (size_t i = 0; i < op->n_inputs; i++) {
@@ -73,6 +84,10 @@ static void print_node(fxtap_buffer *out, fxtap_buffer *text, const fx_ge_op *op
         fxtap_buffer_printf(out, ":%d\"\n", op->inputs[i].output);
     }
     for (size_t i = 0; i < op->n_attrs; i++) {
+        if (op->attrs[i].kind == FX_ATTR_GRAPH) {
+            function_attr(out, &op->attrs[i]);
+            continue;
+        }
         text->length = 0;
         fx_txt_attr_value(text, 0, op, &op->attrs[i]);
         attr(out, "", op->attrs[i].name, text);
@@ -82,13 +97,37 @@ static void print_node(fxtap_buffer *out, fxtap_buffer *text, const fx_ge_op *op
     fx_buffer_put_text(out, "}\n");
 }
 
+/* The bodies of a graph, each followed by its own. As deep as FX_GRAPH_DEPTH_MAX. */
+static void print_functions(fxtap_buffer *out, fxtap_buffer *text, const fx_ge_graph *graph)
+{
+    for (size_t i = 0; i < graph->n_bodies; i++) {
+        const fx_ge_body *body = &graph->bodies[i];
+        if (body->graph == NULL) {
+            continue;
+        }
+        fx_buffer_put_text(out, "function {\nsignature {\n");
+        string_line(out, "name", body->path);
+        fx_buffer_put_text(out, "}\n");
+        for (size_t j = 0; j < body->graph->n_ops; j++) {
+            print_node(out, text, "node_def", body->graph->ops[j]);
+        }
+        fx_buffer_put_text(out, "}\n");
+        print_functions(out, text, body->graph);
+    }
+}
+
 void fx_ge_print_pbtxt(const fx_ge_graph *graph, fxtap_buffer *out)
 {
     fxtap_buffer text;
     fxtap_buffer_init(&text);
     fx_buffer_put_text(&text, ""); /* bytes from now on */
     for (size_t i = 0; i < graph->n_ops && text.bytes != NULL; i++) {
-        print_node(out, &text, graph->ops[i]);
+        print_node(out, &text, "node", graph->ops[i]);
+    }
+    if (graph->n_bodies > 0) {
+        fx_buffer_put_text(out, "library {\n");
+        print_functions(out, &text, graph);
+        fx_buffer_put_text(out, "}\n");
     }
     if (fxtap_buffer_status(&text) != FXTAP_OK && out->status == FXTAP_OK) {
         out->status = fxtap_buffer_status(&text);

@@ -174,6 +174,16 @@ static void const_value(fxtap_buffer *out, int indent, const fx_ge_op *op)
     line(out, indent, "}");
 }
 
+static void print_ops(fxtap_buffer *out, int indent, const fx_ge_graph *graph, const char *name);
+
+/* A body in the attribute of the operator that runs it. As deep as FX_GRAPH_DEPTH_MAX. */
+static void body_value(fxtap_buffer *out, int indent, const fx_ge_body *body)
+{
+    line(out, indent, "g {");
+    print_ops(out, indent + 2, body->graph, body->path);
+    line(out, indent, "}");
+}
+
 void fx_txt_attr_value(fxtap_buffer *out, int indent, const fx_ge_op *op, const fx_ge_attr *attr)
 {
     switch (attr->kind) {
@@ -187,6 +197,7 @@ void fx_txt_attr_value(fxtap_buffer *out, int indent, const fx_ge_op *op, const 
     case FX_ATTR_TEXTS: list_value(out, indent, &attr->value, 's', "val_type: VT_LIST_STRING"); break;
     case FX_ATTR_PLAIN_LIST: list_value(out, indent, &attr->value, 0, NULL); break;
     case FX_ATTR_CONST: const_value(out, indent, op); break;
+    case FX_ATTR_GRAPH: body_value(out, indent, attr->value.u.body); break;
     case FX_ATTR_EMPTY: break;
     }
 }
@@ -267,41 +278,47 @@ void fx_txt_desc(fxtap_buffer *out, int indent, const fx_ge_desc *desc)
 
 /* ---- operators ---- */
 
-static void print_op(fxtap_buffer *out, const fx_ge_op *op)
+static void print_op(fxtap_buffer *out, int indent, const fx_ge_op *op)
 {
-    line(out, 0, "op {");
-    text_field(out, 2, "name", op->name, strlen(op->name));
-    text_field(out, 2, "type", op->type, strlen(op->type));
+    line(out, indent, "op {");
+    text_field(out, indent + 2, "name", op->name, strlen(op->name));
+    text_field(out, indent + 2, "type", op->type, strlen(op->type));
     for (size_t i = 0; i < op->n_inputs; i++) {
         const fx_ge_op *producer = op->inputs[i].op;
         if (producer == NULL) {
-            line(out, 2, "input: \"\"");
+            line(out, indent + 2, "input: \"\"");
             continue;
         }
-        fx_buffer_put_text(out, "  input: \"");
+        indent_by(out, indent + 2);
+        fx_buffer_put_text(out, "input: \"");
         escaped(out, producer->name, strlen(producer->name));
         fxtap_buffer_printf(out, ":%d\"\n", op->inputs[i].output);
     }
-    print_attrs(out, 2, op, op->attrs, op->n_attrs);
+    print_attrs(out, indent + 2, op, op->attrs, op->n_attrs);
     size_t n_descs = strcmp(op->type, "Data") == 0 ? 1 : op->n_inputs;
     for (size_t i = 0; i < n_descs; i++) {
-        line(out, 2, "input_desc {");
-        fx_txt_desc(out, 4, &op->input_descs[i]);
-        line(out, 2, "}");
+        line(out, indent + 2, "input_desc {");
+        fx_txt_desc(out, indent + 4, &op->input_descs[i]);
+        line(out, indent + 2, "}");
     }
     for (size_t i = 0; i < op->n_outputs; i++) {
-        line(out, 2, "output_desc {");
-        fx_txt_desc(out, 4, &op->outputs[i]);
-        line(out, 2, "}");
+        line(out, indent + 2, "output_desc {");
+        fx_txt_desc(out, indent + 4, &op->outputs[i]);
+        line(out, indent + 2, "}");
     }
-    line(out, 0, "}");
+    line(out, indent, "}");
+}
+
+static void print_ops(fxtap_buffer *out, int indent, const fx_ge_graph *graph, const char *name)
+{
+    text_field(out, indent, "name", name, strlen(name));
+    for (size_t i = 0; i < graph->n_ops; i++) {
+        print_op(out, indent, graph->ops[i]);
+    }
+    print_attrs(out, indent, NULL, graph->attrs, graph->n_attrs);
 }
 
 void fx_ge_print_txt(const fx_ge_graph *graph, const char *name, fxtap_buffer *out)
 {
-    text_field(out, 0, "name", name, strlen(name));
-    for (size_t i = 0; i < graph->n_ops; i++) {
-        print_op(out, graph->ops[i]);
-    }
-    print_attrs(out, 0, NULL, graph->attrs, graph->n_attrs);
+    print_ops(out, 0, graph, name);
 }

@@ -122,6 +122,7 @@ static void value_text(fxtap_buffer *out, const fx_val *value, bool is_source)
         }
         break;
     case FX_VAL_REF: fx_ge_ref_text(out, value->u.ref); break;
+    case FX_VAL_GRAPH: fx_ge_function(out, value->u.body->name); break;
     }
 }
 

@@ -213,6 +213,7 @@ static void take_back(fx_lower *lower, const fx_mark *mark)
 {
     fx_ge_truncate(lower->ge, mark->n_ops);
     lower->ge->py.length = mark->py_length;
+    fx_take_back_bodies(lower->ge);
     lower->seed = mark->seed;
     lower->offsets = mark->offsets;
     lower->n_random = mark->n_random;
@@ -286,8 +287,25 @@ static bool is_input(const fx_lower *lower, fxtap_node node)
     return fxtap_graph_node(lower->graph, lower->root[node], &desc) == FXTAP_OK && desc.op == FXTAP_OP_PLACEHOLDER;
 }
 
+/* An output of a body: what is no tensor keeps its place as a constant, or as none. */
+static fx_val body_output(fx_lower *lower, fxtap_value value)
+{
+    fx_val result = fx_lower_value(lower, value);
+    if (result.kind == FX_VAL_REF || result.kind == FX_VAL_NONE) {
+        return result;
+    }
+    bool is_constant = result.kind == FX_VAL_TENSOR || result.kind == FX_VAL_BOOL || result.kind == FX_VAL_INT ||
+                       result.kind == FX_VAL_FLOAT || result.kind == FX_VAL_COMPLEX;
+    fx_ref none = {NULL, 0};
+    return fx_val_ref(is_constant ? fx_ge_const(lower->ge, &result, FX_GE_UNDEFINED) : none);
+}
+
 static void add_output(fx_lower *lower, fxtap_value value, fx_val *outputs, size_t capacity, size_t *n)
 {
+    if (lower->ge->path != NULL && *n < capacity) {
+        outputs[(*n)++] = body_output(lower, value);
+        return;
+    }
     if (value == 0 || fxtap_value_kind_of(lower->graph, value) != FXTAP_V_NODE || *n == capacity) {
         return;
     }
@@ -368,7 +386,7 @@ static void lower_node(fx_lower *lower)
     }
     switch (lower->desc.op) {
     case FXTAP_OP_PLACEHOLDER: lower->results[lower->node] = lower_placeholder(lower); break;
-    case FXTAP_OP_GET_ATTR: lower->results[lower->node] = fx_lower_value(lower, lower->desc.meta); break;
+    case FXTAP_OP_GET_ATTR: lower->results[lower->node] = fx_lower_attribute(lower); break;
     case FXTAP_OP_OUTPUT: lower_output(lower); break;
     default: lower->results[lower->node] = lower_call(lower); break;
     }
@@ -383,7 +401,7 @@ static fxtap_status walk(fx_lower *lower)
     lower->root = fx_slab_alloc(slab, n + 1, sizeof *lower->root);
     lower->made = fx_slab_alloc(slab, n + 1, sizeof *lower->made);
     if (lower->results == NULL || lower->pending == NULL || lower->root == NULL || lower->made == NULL ||
-        !fx_collect_recipes(slab, &lower->recipes)) {
+        !fx_collect_recipes(slab, &lower->recipes) || !fx_lower_find_bodies(lower)) {
         return FXTAP_E_NOMEM;
     }
     for (size_t i = 0; i < n && lower->status == FXTAP_OK && !slab->failed; i++) {
@@ -400,7 +418,7 @@ static fxtap_status walk(fx_lower *lower)
     return fx_ge_graph_status(lower->ge);
 }
 
-static fxtap_status lower_record(const fxtap_graph *lowered, bool with_py, fx_ge_graph **out)
+fxtap_status fx_lower_record(const fxtap_graph *lowered, bool with_py, const char *path, fx_ge_graph **out)
 {
     fx_lower lower = {.graph = lowered};
     lower.ge = fx_ge_graph_new();
@@ -408,6 +426,7 @@ static fxtap_status lower_record(const fxtap_graph *lowered, bool with_py, fx_ge
         return FXTAP_E_NOMEM;
     }
     lower.ge->with_py = with_py;
+    lower.ge->path = path;
     fxtap_status status = walk(&lower);
     if (status != FXTAP_OK) {
         fx_ge_graph_free(lower.ge);
@@ -425,7 +444,7 @@ fxtap_status fx_lower_graph(const fxtap_graph *aot, bool with_py, fx_ge_graph **
         return status;
     }
     fx_ge_graph *ge = NULL;
-    status = lower_record(lowered, with_py, &ge);
+    status = fx_lower_record(lowered, with_py, NULL, &ge);
     if (status != FXTAP_OK) {
         fxtap_graph_free(lowered);
         return status;

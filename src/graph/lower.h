@@ -79,6 +79,16 @@ fxtap_status fx_ge_optimise(fx_ge_graph *graph);
 
 /* ---- inside the lowering ---- */
 
+/* The same for a record that has been through fx_lower_passes() already and outlives the graph: a body, or (path NULL)
+ * the graph itself. A body keeps all of its inputs and outputs, since the operator counts them. */
+fxtap_status fx_lower_record(const fxtap_graph *lowered, bool with_py, const char *path, fx_ge_graph **out);
+
+/* lower_bodies.c: names of the subgraphs; one of them, lowered where it is seen first; what a get_attr node holds. */
+bool fx_lower_find_bodies(fx_lower *lower);
+fx_val fx_lower_body(fx_lower *lower, fxtap_value value);
+fx_val fx_lower_attribute(fx_lower *lower);
+void fx_take_back_bodies(fx_ge_graph *graph); /* the py form was cut: those behind its end are to come again */
+
 /* The current node cannot be lowered: says why, once. */
 void fx_lower_raise(fx_lower *lower, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

@@ -18,6 +18,17 @@ static void collect_refs(const fx_val *value, fx_ref *refs, size_t capacity, siz
     }
 }
 
+/* Bodies anywhere in a value: attributes under their names. */
+static void add_bodies(fx_lower *lower, fx_ge_op *op, const fx_val *value)
+{
+    if (value->kind == FX_VAL_GRAPH && fx_ge_find_attr(op, value->u.body->name) == NULL) {
+        fx_ge_add_attr(lower->ge, op, value->u.body->name, FX_ATTR_GRAPH, *value);
+    }
+    for (size_t i = 0; (value->kind == FX_VAL_LIST || value->kind == FX_VAL_TUPLE) && i < value->u.list.n; i++) {
+        add_bodies(lower, op, &value->u.list.items[i]);
+    }
+}
+
 /* The call in full, as an attribute and as a comment, and why it is no operator of GE's. */
 static void describe_opaque(fx_lower *lower, fx_ge_op *op, const char *why)
 {
@@ -55,9 +66,11 @@ fx_val fx_lower_opaque(fx_lower *lower, const char *why)
     size_t n_refs = 0, n_outputs = 1;
     fx_val none = {.kind = FX_VAL_NONE};
     const fxtap_node_desc *desc = &lower->desc;
-    for (size_t i = 0; i < desc->n_args + desc->n_kwargs; i++) {
-        fx_val value = fx_lower_value(lower, i < desc->n_args ? desc->args[i] : desc->kwarg_values[i - desc->n_args]);
-        collect_refs(&value, refs, MAX_REFS, &n_refs);
+    size_t n_values = desc->n_args + desc->n_kwargs;
+    fx_val *arguments = fx_slab_alloc(&lower->ge->slab, n_values + 1, sizeof *arguments);
+    for (size_t i = 0; i < n_values && arguments != NULL; i++) {
+        arguments[i] = fx_lower_value(lower, i < desc->n_args ? desc->args[i] : desc->kwarg_values[i - desc->n_args]);
+        collect_refs(&arguments[i], refs, MAX_REFS, &n_refs);
     }
     fxtap_value_kind kind = desc->meta == 0 ? FXTAP_V_NONE : fxtap_value_kind_of(lower->graph, desc->meta);
     if (kind == FXTAP_V_LIST || kind == FXTAP_V_TUPLE) {
@@ -82,6 +95,9 @@ fx_val fx_lower_opaque(fx_lower *lower, const char *why)
         op->outputs[i].name = fx_slab_printf(&lower->ge->slab, "y%zu", i);
     }
     describe_opaque(lower, op, why);
+    for (size_t i = 0; i < n_values && arguments != NULL; i++) {
+        add_bodies(lower, op, &arguments[i]);
+    }
     items.u.list.items = values;
     items.u.list.n = n_outputs;
     return kind == FXTAP_V_LIST || kind == FXTAP_V_TUPLE ? items : values[0];

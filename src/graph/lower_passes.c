@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "graph/passes.h"
+#include "graph/record.h"
 
 fxtap_status fx_passes_get(const fx_passes *p, fxtap_node node, fxtap_node_desc *out)
 {
@@ -157,15 +158,11 @@ static fxtap_status copy_node(fx_passes *p, fxtap_value value, fxtap_value *out)
     return fxtap_graph_add_node_ref(p->to, mapped, out);
 }
 
-/* Subgraphs are not lowered: their place is kept by their name. */
 static fxtap_status copy_other(fx_passes *p, fxtap_value value, fxtap_value *out)
 {
     size_t length;
     fxtap_value_kind kind = fxtap_value_kind_of(p->from, value);
     const char *text = fxtap_value_text(p->from, value, &length);
-    if (kind == FXTAP_V_GRAPH) {
-        return fxtap_graph_add_text(p->to, FXTAP_V_OTHER, "<subgraph>", 10, out);
-    }
     return fxtap_graph_add_text(p->to, kind, text, length, out);
 }
 
@@ -198,6 +195,7 @@ static fxtap_status copy_value(fx_passes *p, fxtap_value value, fxtap_value *out
     case FXTAP_V_DICT:
     case FXTAP_V_SLICE: return copy_items(p, value, out);
     case FXTAP_V_TENSOR: return copy_tensor(p, value, out);
+    case FXTAP_V_GRAPH: return fx_graph_add_subgraph_ref(p->to, fxtap_value_subgraph(p->from, value), out);
     default: return copy_other(p, value, out);
     }
 }
@@ -271,6 +269,23 @@ static fxtap_status copy_nodes(fx_passes *p, const size_node *sizes, size_t n_si
     return FXTAP_OK;
 }
 
+/* Subgraphs in their order, so that a value that names one needs no change. As deep as FX_GRAPH_DEPTH_MAX. */
+static fxtap_status copy_subgraphs(fx_passes *p)
+{
+    for (size_t i = 0; i < fxtap_graph_subgraph_count(p->from); i++) {
+        fxtap_graph *lowered = NULL;
+        fxtap_status status = fx_lower_passes(fxtap_graph_subgraph(p->from, i), &lowered);
+        if (status == FXTAP_OK) {
+            status = fx_graph_own_subgraph(p->to, lowered);
+        }
+        if (status != FXTAP_OK) {
+            fxtap_graph_free(lowered);
+            return status;
+        }
+    }
+    return FXTAP_OK;
+}
+
 static fxtap_status run(fx_passes *p)
 {
     size_t n_sizes = 0;
@@ -301,6 +316,9 @@ fxtap_status fx_lower_passes(const fxtap_graph *aot, fxtap_graph **out)
     fx_passes p = {.from = aot};
     fx_slab_init(&p.slab);
     fxtap_status status = fxtap_graph_create(fxtap_graph_kind_of(aot), &p.to);
+    if (status == FXTAP_OK) {
+        status = copy_subgraphs(&p);
+    }
     if (status == FXTAP_OK) {
         status = run(&p);
     }

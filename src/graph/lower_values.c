@@ -271,6 +271,7 @@ fx_val fx_lower_value(fx_lower *lower, fxtap_value value)
     case FXTAP_V_TUPLE: return list_value(lower, value);
     case FXTAP_V_TENSOR: return tensor_value(lower, value);
     case FXTAP_V_NONE: return out;
+    case FXTAP_V_GRAPH: return fx_lower_body(lower, value);
     default: return text_value(graph, value);
     }
 }

@@ -140,7 +140,8 @@ static void test_wrong_arguments(void **state)
         for (size_t i = 0; i < TABLES[t]->n; i++) {
             fxtap_graph *g = sg_graph(FXTAP_GRAPH_INFERENCE);
             fxtap_value x = sg_ref(g, input(g, "x", "2,3")), y = sg_ref(g, input(g, "y", "s0,3"));
-            fxtap_value list[] = {x, sg_int(g, -7), y};
+            fxtap_value list[] = {x, sg_int(g, -7), y}, body;
+            assert_int_equal(fxtap_graph_add_subgraph(g, sample(), &body), FXTAP_OK);
             fxtap_value wrong[][12] = {
                 {0},
                 {x},
@@ -152,9 +153,10 @@ static void test_wrong_arguments(void **state)
                  sg_list(g, FXTAP_V_TUPLE, 0, NULL)},
                 {x, sg_list(g, FXTAP_V_LIST, 0, NULL), sg_list(g, FXTAP_V_LIST, 1, list + 1),
                  sg_list(g, FXTAP_V_LIST, 3, list)},
+                {body, body, sg_list(g, FXTAP_V_LIST, 1, &body)},
             };
-            static const size_t COUNTS[] = {0, 1, 12, 6, 6, 4, 3, 4};
-            static const char *const DIMS[] = {"2,3", NULL, "", "s0,0", "2,3", "s1", "1", "2,3"};
+            static const size_t COUNTS[] = {0, 1, 12, 6, 6, 4, 3, 4, 3};
+            static const char *const DIMS[] = {"2,3", NULL, "", "s0,0", "2,3", "s1", "1", "2,3", "2"};
             fxtap_value results[COUNT_OF(COUNTS)];
             for (size_t k = 0; k < COUNT_OF(COUNTS); k++) {
                 char name[16];
@@ -217,7 +219,11 @@ static void test_hostile(void **state)
 static void test_no_memory(void **state)
 {
     (void)state;
-    fxtap_graph *g = sample();
+    fxtap_graph *g = sg_graph(FXTAP_GRAPH_INFERENCE);
+    fxtap_value arguments[] = {sg_ref(g, input(g, "x", "s0,2")), 0};
+    assert_int_equal(fxtap_graph_add_subgraph(g, sample(), &arguments[1]), FXTAP_OK);
+    fxtap_value result = sg_ref(g, call(g, "map", "higher_order.map_impl", 2, arguments, "s0,2"));
+    finish(g, 1, &result);
     for (size_t i = 0; i < 2 * COUNT_OF(FORMATS); i++) {
         fxtap_buffer text;
         fxtap_status status = FXTAP_E_NOMEM;

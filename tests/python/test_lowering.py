@@ -16,7 +16,7 @@ import torch
 from google.protobuf import text_format
 from torch.fx import Graph, GraphModule
 
-from captured import DATA, catch_model
+from captured import DATA, catch, catch_model
 from corpus import record_of, rows
 from fxtap import _core
 from protos import message_class, parse_ge, parse_graph_def
@@ -270,9 +270,143 @@ def test_large_graph() -> None:
         print(json.dumps({form: best}))
 
 
+# ---- bodies of cond, while_loop, map ----
+
+
+def nested(x: torch.Tensor) -> torch.Tensor:
+    """A loop with a branch in it; one of the loop's outputs is its input, and so is an output of a branch."""
+    higher: Any = torch._higher_order_ops
+
+    def body(i: torch.Tensor, y: torch.Tensor, z: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        y = torch.cond(y.sum() > 0, lambda a, b: a.t().relu().t(), lambda a, b: b * 2, (y, z))
+        return i + 1, y + 1, z.clone()
+
+    _, y, _ = higher.while_loop(lambda i, _y, _z: i < 3, body, (torch.tensor(0), x, x + 1))
+    return torch.tanh(y)
+
+
+def nested_record() -> _core.Graph:
+    with torch.no_grad():
+        (captured,) = catch(nested, [(torch.randn(3, 3),)])
+    return _core.record(captured.gm)
+
+
+def types_of(graph: Any) -> list[str]:
+    return [op.type for op in graph.op]
+
+
+LOOP_BODY = ["Data", "Data", "Data", "ReduceSum", "Greater", "cond", "Add", "Add", "Identity", "NetOutput"]
+
+
+@pytest.mark.parametrize("optimised", [False, True])
+def test_bodies_in_txt(optimised: bool) -> None:
+    """Each body is a graph in the operator's attribute; nothing of its inputs and outputs is optimised away."""
+    graph = parse_ge(printed(nested_record(), "txt", optimised))
+    (loop,) = [op for op in graph.op if op.type == "while_loop"]
+    assert graph.op[-2].type == "Tanh"
+    condition, body = (loop.attr[f"while_loop_{name}_graph_0"].g for name in ("cond", "body"))
+    assert condition.name == "while_loop_cond_graph_0"
+    assert types_of(condition) == ["Data", "Data", "Data", "Const", "Cast", "Less", "NetOutput"]
+    assert [kind for kind in types_of(body) if kind not in ("Const", "Cast")] == LOOP_BODY
+    assert len(body.op[-1].input) == 3
+    (branch,) = [op for op in body.op if op.type == "cond"]
+    assert branch.attr["true_graph_0"].g.name == "while_loop_body_graph_0/true_graph_0"
+    assert types_of(branch.attr["true_graph_0"].g) == [
+        "Data",
+        "Data",
+        "Const",
+        "Transpose",
+        "Relu",
+        "Const",
+        "Transpose",
+        "NetOutput",
+    ]
+    assert types_of(branch.attr["false_graph_0"].g)[:2] == ["Data", "Data"]
+    assert ("_input_name_key" in branch.attr["true_graph_0"].g.op[3].attr) == optimised
+
+
+@pytest.mark.parametrize("optimised", [False, True])
+def test_bodies_in_py(optimised: bool) -> None:
+    """Each body is a function, in the place of the node that holds it, and its FX lines are in it."""
+    text = printed(nested_record(), "py", optimised)
+    functions = [node for node in ast.parse(text).body if isinstance(node, ast.FunctionDef)]
+    assert [function.name for function in functions] == ["while_loop_cond_graph_0", "while_loop_body_graph_0"]
+    inner = [node.name for node in functions[1].body if isinstance(node, ast.FunctionDef)]
+    assert inner == ["true_graph_0", "false_graph_0"]
+    assert (
+        re.search(r"^## FX Code: true_graph_0 = .*\n    def true_graph_0\(\):\n        arg0_1_0 = ge.Data", text, re.M)
+        is None
+    )
+    assert re.search(
+        r"^    ## FX Code: true_graph_0 = .*\n    def true_graph_0\(\):\n        arg0_1_0 = ge.Data", text, re.M
+    )
+    assert re.search(r"^        Relu_0 = ge.Relu\(Transpose_0, ", text, re.M)
+
+
+def test_bodies_in_pbtxt() -> None:
+    """Each body is a function of the library, which the operator's attribute names."""
+    graph = parse_graph_def(printed(nested_record(), "pbtxt"))
+    functions = {function.signature.name: function for function in graph.library.function}
+    loop = next(node for node in graph.node if node.op == "while_loop")
+    body = functions[loop.attr["while_loop_body_graph_0"].func.name]
+    branch = next(node for node in body.node_def if node.op == "cond")
+    names = {branch.attr[name].func.name for name in ("true_graph_0", "false_graph_0")}
+    assert names == {"while_loop_body_graph_0/true_graph_0", "while_loop_body_graph_0/false_graph_0"}
+    assert set(functions) == names | {"while_loop_cond_graph_0", "while_loop_body_graph_0"}
+    assert [node.op for node in functions["while_loop_body_graph_0/true_graph_0"].node_def][-2:] == [
+        "Transpose", "NetOutput"]  # fmt: skip
+
+
+def test_outputs_of_bodies_stay() -> None:
+    """An input given back, twice, a number, nothing at all: each keeps its place."""
+    inner = Graph()
+    x = inner.placeholder("x")
+    x.meta["val"] = torch.zeros(2)
+    inner.output((x, None, x, 3, 1.5))
+    outer = Graph()
+    y = outer.placeholder("y")
+    y.meta["val"] = torch.zeros(2)
+    module = torch.nn.Module()
+    module.body = GraphModule(torch.nn.Module(), inner)
+    held = outer.get_attr("body")
+    outer.output((outer.call_function(hostile, (y, held)),))
+    record = _core.record(GraphModule(module, outer))
+    for optimised in (False, True):
+        py = printed(record, "py", optimised)
+        ast.parse(py)
+        assert "    _ = ge.NetOutput([x_0, None, x_0, ge.Const(3, dtype=9), ge.Const(1.5, dtype=0)], " in py
+        (call,) = [op for op in parse_ge(printed(record, "txt", optimised)).op if op.type.endswith("hostile")]
+        assert list(call.attr["body"].g.op[-1].input) == ["x:0", "", "x:0", "Const:0", "Const_1:0"]
+        parse_graph_def(printed(record, "pbtxt", optimised))
+
+
+@pytest.mark.parametrize("text", (*HOSTILE, "class", "1x"), ids=range(len(HOSTILE) + 2))
+def test_hostile_names_of_bodies(text: str) -> None:
+    graph = Graph()
+    x = graph.placeholder("x")
+    x.meta["val"] = torch.zeros(2, 3)
+    module = torch.nn.Module()
+    inner = Graph()
+    inner.output((inner.placeholder("x"),))
+    module.body = GraphModule(torch.nn.Module(), inner)
+    held = graph.get_attr("body")
+    graph.output((graph.call_function(hostile, (x, held)),))
+    held._rename(text)
+    record = _core.record(GraphModule(module, graph))
+    tree = ast.parse(printed(record, "py"))
+    assert sum(isinstance(node, ast.FunctionDef) for node in tree.body) == 1
+    assert sum(isinstance(node, ast.Import | ast.ImportFrom) for node in ast.walk(tree)) == 3
+    (call,) = [op for op in parse_ge(printed(record, "txt")).op if op.type.endswith("hostile")]
+    (name,) = [name for name, value in call.attr.items() if value.HasField("g")]
+    (function,) = parse_graph_def(printed(record, "pbtxt")).library.function
+    assert function.signature.name == name == call.attr[name].g.name
+
+
 def test_tensorboard() -> None:
     """TensorBoard's own message reads pbtxt."""
     graph_pb2 = pytest.importorskip("tensorboard.compat.proto.graph_pb2")
+    graph = text_format.Parse(printed(nested_record(), "pbtxt"), graph_pb2.GraphDef())
+    assert len(graph.library.function) == 4
     for text in HOSTILE:
         graph = text_format.Parse(printed(graph_of(text, target=hostile), "pbtxt"), graph_pb2.GraphDef())
         assert [node.op for node in graph.node][-1] == "NetOutput"
