@@ -176,6 +176,45 @@ def test_merged_reports_are_the_whole(sides: Path) -> None:
         fxtap.comparison.Report.merge([cut])
 
 
+def two_streams(x: torch.Tensor, z: torch.Tensor) -> torch.Tensor:
+    return x + 0.1 * z.sin()
+
+
+def dump_chain(root: Path, wrong_steps: Sequence[int]) -> None:
+    """What each call of either graph puts out is the next call's first input; the second is new, and right."""
+    handle = _core.Dump(str(root))
+    examples = torch.randn(4, 5), torch.randn(4, 5)
+    gms = [trace(function, *examples) for function in (two_streams, lambda x, z: two_streams(x, z) - z.cos())]
+    programs = [_core.Program(gm, _core.record(gm), handle, number) for number, gm in enumerate(gms, 1)]
+    generator = torch.Generator().manual_seed(3)
+    x = torch.randn(4, 5, generator=generator)
+    for step in range(24):
+        for program in programs:
+            z = torch.randn(4, 5, generator=generator)
+            if step in wrong_steps:
+                fault = functools.partial(torch.add, 5.0) if step == 0 else functools.partial(torch.mul, 1.001)
+                with Saboteur(0, fault):  # sin, which sees z alone
+                    x = program([x, z])
+            else:
+                x = program([x, z])
+    handle.close()
+
+
+@pytest.mark.parametrize("wrong_steps", [[0, *range(14, 24)], [0, 23], range(24)])
+def test_details_of_merged_reports_are_the_whole(wrong_steps: Sequence[int], tmp_path: Path) -> None:
+    """Inputs that an earlier call put out are no origins: shards take them for some, and must not run out of details."""
+    dump_chain(tmp_path / "good", [])
+    dump_chain(tmp_path / "bad", wrong_steps)
+    whole = fxtap.compare(tmp_path / "good", tmp_path / "bad")
+    assert len(whole.origins) == 2 * len(wrong_steps)
+    assert whole.to_html().count('"golden":[') > 8
+    for n in (2, 3, 4, 7, 40, 60):
+        shards = [fxtap.compare(tmp_path / "good", tmp_path / "bad", shard=(k, n)).serialise() for k in range(n)]
+        merged = fxtap.comparison.Report.merge(shards)
+        assert merged.to_json() == whole.to_json(), n
+        assert merged.to_html() == whole.to_html(), n
+
+
 @pytest.mark.long
 def test_by_torchrun(program: str, sides: Path, tmp_path: Path) -> None:
     arguments = [str(sides / "good"), str(sides / "good"), "--json", "r.json"]
