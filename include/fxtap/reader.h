@@ -35,7 +35,8 @@ typedef enum fxtap_origin_kind {
     FXTAP_READ_FILE = 4     /* one .npy file */
 } fxtap_origin_kind;
 
-/* FXTAP_E_IO, FXTAP_E_NOT_FOUND (nothing there that can be read), FXTAP_E_UNSUPPORTED (an index from the future). */
+/* FXTAP_E_IO, FXTAP_E_NOT_FOUND (nothing there that can be read), FXTAP_E_UNSUPPORTED (its indexes are all
+   from the future; where some are, their ranks are read by names, with a warning). */
 FXTAP_API fxtap_status fxtap_reader_open(const char *path, fxtap_reader **out);
 FXTAP_API void fxtap_reader_close(fxtap_reader *reader);
 

@@ -105,6 +105,48 @@ int32_t fx_page_text(const fx_page *p, const char *text, int32_t limit, bool kee
     return is_cut ? used + 3 : used;
 }
 
+/* The bytes of a line of at most `room` columns: up to the last blank where it does not end, unless that is far off. */
+static size_t line_bytes(const fx_page *p, const char *text, int32_t room)
+{
+    const char *at = text, *blank = NULL;
+    size_t left = strlen(text);
+    int32_t used = 0, blank_at = 0;
+    while (left > 0) {
+        const char *before = at;
+        bool is_blank = *at == ' ';
+        int32_t columns = next_shown(p, &at, &left).columns;
+        if (used + columns > room) {
+            bool is_near = blank != NULL && blank_at >= room / 2;
+            return (size_t)((is_near ? blank : before) - text);
+        }
+        if (is_blank) {
+            blank = at;
+            blank_at = used;
+        }
+        used += columns;
+    }
+    return (size_t)(at - text);
+}
+
+void fx_page_wrapped(const fx_page *p, const char *text, int32_t indent)
+{
+    int32_t room = p->width - indent < 16 ? 16 : p->width - indent;
+    while (*text != '\0') {
+        size_t n = line_bytes(p, text, room), left = n;
+        const char *at = text;
+        while (left > 0) {
+            shown character = next_shown(p, &at, &left);
+            if (!(left == 0 && *character.bytes == ' ')) {
+                fxtap_buffer_append(p->out, character.bytes, character.n_bytes);
+            }
+        }
+        text += n;
+        if (*text != '\0') {
+            fxtap_buffer_printf(p->out, "\n%*s", (int)indent, "");
+        }
+    }
+}
+
 void fx_page_label(const fx_page *p, const char *label)
 {
     fx_page_colour(p, "2");

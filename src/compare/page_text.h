@@ -17,6 +17,9 @@ void fx_page_colour(const fx_page *p, const char *code);
  * become "?"; what is too long loses its end, or its beginning with `keep_end`. Returns the columns used.
  */
 int32_t fx_page_text(const fx_page *p, const char *text, int32_t limit, bool keep_end);
+/* The same in as many lines as it takes, which end between words where they can; all but the first begin with `indent`
+   blanks, and there is room for as many columns less. */
+void fx_page_wrapped(const fx_page *p, const char *text, int32_t indent);
 /* "  label   ", dim; 10 columns. */
 void fx_page_label(const fx_page *p, const char *label);
 void fx_page_number(const fx_page *p, double value);

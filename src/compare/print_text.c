@@ -132,7 +132,7 @@ static void example(const fx_page *p, const fxtap_pair *pair)
     if (pair->detail[0] != '\0') {
         fx_page_label(p, "");
         fxtap_buffer_text(p->out, "  ");
-        fx_page_text(p, pair->detail, p->width - 12, false);
+        fx_page_wrapped(p, pair->detail, 12);
         fxtap_buffer_text(p->out, "\n");
     }
 }
@@ -160,7 +160,7 @@ static void warnings(const fx_page *p)
     size_t n = p->report->n_warnings;
     for (size_t i = 0; i < n && i < SHOWN_WARNINGS; i++) {
         fxtap_buffer_text(p->out, i == 0 ? "\nWarning " : "        ");
-        fx_page_text(p, p->report->warnings[i], p->width - 8, false);
+        fx_page_wrapped(p, p->report->warnings[i], 8);
         fxtap_buffer_text(p->out, "\n");
     }
     if (n > SHOWN_WARNINGS) {

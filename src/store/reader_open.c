@@ -40,6 +40,7 @@ static bool is_rank_folder(const char *path)
     return fx_rank_folder_parse(fx_path_base(path), &world_size, &rank) || is_file(path, FX_INDEX_FILE);
 }
 
+/* On failure the rank is there, without an index. */
 static fxtap_status add_rank(fxtap_reader *reader, const char *path)
 {
     if (!fx_grow((void **)&reader->ranks, &reader->ranks_capacity, reader->n_ranks + 1, sizeof *reader->ranks)) {
@@ -51,12 +52,10 @@ static fxtap_status add_rank(fxtap_reader *reader, const char *path)
     }
     rank->info.path = path;
     fx_rank_folder_parse(fx_path_base(path), &rank->info.world_size, &rank->info.rank);
+    reader->ranks[reader->n_ranks++] = rank;
     fxtap_status status = fx_index_probe(reader, path, &rank->info.has_index);
-    if (status == FXTAP_OK) {
-        reader->ranks[reader->n_ranks++] = rank;
-        if (rank->info.has_index) {
-            reader->kind = FXTAP_READ_INDEXED;
-        }
+    if (rank->info.has_index) {
+        reader->kind = FXTAP_READ_INDEXED;
     }
     return status;
 }
@@ -70,9 +69,21 @@ static int compare_ranks(const void *a, const void *b)
     return x->world_size < y->world_size ? -1 : x->world_size > y->world_size;
 }
 
+/* Where some indexes are from the future their ranks are read by names; where all are, none of it is understood. */
+static fxtap_status add_one_of_ranks(fxtap_reader *reader, const char *path, size_t *n_future)
+{
+    fxtap_status status = add_rank(reader, path);
+    if (status != FXTAP_E_UNSUPPORTED) {
+        return status;
+    }
+    ++*n_future;
+    return fx_reader_warn(reader, "%s; read by names instead", fxtap_error_message());
+}
+
 /* The ranks of a root: how many there were is the caller's to ask. */
 static fxtap_status add_ranks(fxtap_reader *reader, const fx_listing *listing)
 {
+    size_t n_future = 0;
     fxtap_status status = FXTAP_OK;
     for (size_t i = 0; i < listing->count && status == FXTAP_OK; i++) {
         const fx_entry *entry = &listing->entries[i];
@@ -87,8 +98,11 @@ static fxtap_status add_ranks(fxtap_reader *reader, const fx_listing *listing)
         if (entry->type == DT_LNK) {
             status = fx_reader_warn(reader, "%s: a symbolic link, not followed", path);
         } else if (entry->type == DT_DIR) {
-            status = add_rank(reader, path);
+            status = add_one_of_ranks(reader, path, &n_future);
         }
+    }
+    if (status == FXTAP_OK && n_future > 0 && n_future == reader->n_ranks) {
+        return fx_index_probe(reader, reader->ranks[0]->info.path, &reader->ranks[0]->info.has_index);
     }
     if (status == FXTAP_OK && reader->n_ranks > 1) {
         qsort(reader->ranks, reader->n_ranks, sizeof(fx_rank *), compare_ranks);

@@ -196,7 +196,7 @@ bool fx_rows_is_null(const fx_rows *rows, int column);
 fxtap_hash128 fx_rows_hash(const fx_rows *rows, int column);
 
 
-/* FXTAP_E_UNSUPPORTED for an index from the future; false in *usable_out, and a warning, where it is none. */
+/* FXTAP_E_UNSUPPORTED for an index from the future; false in *usable_out, with a warning, where it is none. */
 fxtap_status fx_index_probe(fxtap_reader *reader, const char *rank_path, bool *usable_out);
 /* Opens the rank's index, unless it is open. Freed by fx_index_release(), at the end of each public function. */
 fxtap_status fx_index_use(fxtap_reader *reader, fx_rank *rank);

@@ -95,6 +95,23 @@ static void test_an_index_from_the_future(void **state)
     assert_null(reader);
 }
 
+static void test_one_of_two_indexes_from_the_future(void **state)
+{
+    (void)state;
+    sd_write(root, 0, 1);
+    char *moved = strdup(tree_path(root, "worldsize2_global_rank1"));
+    assert_int_equal(rename(tree_path(root, RANK), moved), 0);
+    free(moved);
+    sr_sql(tree_path(root, "worldsize2_global_rank1/" FX_INDEX_FILE), "PRAGMA user_version = 1000");
+    sd_write(root, 0, 1);
+    fxtap_reader *reader = sr_open(root);
+    assert_int_equal(sr_count(reader, NULL), 7 + 6); /* of an index also what has no file */
+    assert_int_equal(fxtap_reader_warning_count(reader), 1);
+    assert_non_null(strstr(fxtap_reader_warning(reader, 0), "its version is 1000"));
+    assert_true(fxtap_reader_rank(reader, 0)->has_index && !fxtap_reader_rank(reader, 1)->has_index);
+    fxtap_reader_close(reader);
+}
+
 static void test_hostile_rows(void **state)
 {
     (void)state;
@@ -192,6 +209,7 @@ int main(void)
         TEST(test_an_index_that_is_none),
         TEST(test_another_database),
         TEST(test_an_index_from_the_future),
+        TEST(test_one_of_two_indexes_from_the_future),
         TEST(test_hostile_rows),
         TEST(test_damaged_pages),
     };

@@ -7,6 +7,7 @@ import json
 import re
 import shutil
 import signal
+import sqlite3
 import subprocess
 import time
 import unicodedata
@@ -20,6 +21,16 @@ from chains import STEP, write_chain
 from program_run import Run
 
 DOCS = Path(__file__).resolve().parent.parent.parent / "docs"
+
+
+RANK = "worldsize1_global_rank0"
+
+
+def write_index(rank: Path, version: int) -> None:
+    """An index without rows, of some version."""
+    with sqlite3.connect(rank / "fxtap.db") as index:
+        index.executescript(f"PRAGMA application_id = {0x66787470}; PRAGMA user_version = {version}; CREATE TABLE run(id);")
+    index.close()
 
 
 def reject_constant(name: str) -> None:
@@ -146,10 +157,16 @@ def test_replicas(run: Run, tmp_path: Path) -> None:
         (["good", "bad", "--json", "taken"], "'taken' is there already; --force writes over it"),
         (["good", "bad", "--json", "absent/x"], "No such file or directory"),
         (["good", "bad", "--graph", "9"], "no tensors to compare on either side"),
+        (["hollow", "hollow"], "no tensors to compare on either side"),
+        (["empty", "empty"], "no dump and no .npy file in it"),
+        (["good", "future"], "fxtap.db: an index from the future: its version is 99, this fxtap reads 1"),
     ],
 )
 def test_trouble_is_one_line_and_status_two(run: Run, chains: Path, arguments: list[str], message: str) -> None:
     (chains / "empty").mkdir()
+    (chains / "hollow" / STEP).mkdir(parents=True)
+    write_chain(chains / "future")
+    write_index(chains / "future" / RANK, version=99)
     (chains / "taken").write_text("mine")
     done = run("compare", *arguments)
     assert done.returncode == 2
@@ -166,8 +183,36 @@ def test_what_cannot_be_read_is_named_and_the_rest_compared(run: Run, chains: Pa
     done = run("compare", "good", "again")
     assert done.returncode == 2
     assert done.stdout.startswith("DIFFERENT  17 tensors agree, but 1 has no counterpart, 2 cannot be read\n")
-    assert "Unreadable\n" in done.stdout
+    unreadable = re.sub(r"\s", "", done.stdout.partition("Unreadable\n")[2])
+    assert "cutoff:theheaderpromises256bytesofdata,thereare72" in unreadable
+    assert f"{files[1]}:no.npyfile" in unreadable
     assert done.stderr == ""
+
+
+def test_an_index_from_the_future_among_others(run: Run, tmp_path: Path) -> None:
+    """The rank that it belongs to is read by names, the others as ever."""
+    for side in ("good", "bad"):
+        for rank in range(2):
+            step = f"worldsize2_global_rank{rank}/graph_1/0"
+            write_chain(tmp_path / side, wrong=3 + rank if side == "bad" else None, step=step)
+    write_index(tmp_path / "bad" / "worldsize2_global_rank1", version=99)
+    done = run("compare", "good", "bad")
+    assert done.returncode == 1 and done.stderr == ""
+    assert done.stdout.startswith("DIFFERENT  24 of 40 tensors differ\n")
+    assert [done.stdout.count(f"  mul_{i}  ") for i in (3, 4)] == [1, 1]
+    path = tmp_path / "bad" / "worldsize2_global_rank1" / "fxtap.db"
+    said = f"target: {path}: an index from the future: its version is 99, this fxtap reads 1; read by names instead"
+    assert re.sub(r"\s", "", done.stdout).count(re.sub(r"\s", "", said)) == 1
+    assert max(map(len, done.stdout.splitlines())) <= 80
+
+
+def test_one_side_is_empty(run: Run, chains: Path) -> None:
+    (chains / "hollow" / STEP).mkdir(parents=True)
+    for sides, found in ((("good", "hollow"), "golden"), (("hollow", "good"), "target")):
+        done = run("compare", *sides, "-q")
+        assert done.returncode == 1 and done.stderr == ""
+        assert done.stdout == "DIFFERENT  the two sides share nothing: 20 have no counterpart\n"
+        assert f"only in {found}" in run("compare", *sides).stdout.lower()
 
 
 def test_sides_that_share_nothing(run: Run, chains: Path) -> None:
