@@ -56,8 +56,15 @@ static void text_value(fxtap_buffer *out, const fxtap_graph *graph, fxtap_value 
 {
     size_t length;
     const char *text = fxtap_value_text(graph, value, &length);
-    if (fxtap_value_kind_of(graph, value) == FXTAP_V_STRING && (is_source || !is_plain(text, length))) {
+    fxtap_value_kind kind = fxtap_value_kind_of(graph, value);
+    if (kind == FXTAP_V_STRING && (is_source || !is_plain(text, length))) {
         fx_python_string(out, text, length);
+    } else if (kind == FXTAP_V_BYTES) {
+        fx_python_bytes(out, text, length);
+    } else if (kind == FXTAP_V_DEVICE && is_source) {
+        fx_buffer_put_text(out, "torch.device(");
+        fx_python_string(out, text, length);
+        fx_buffer_put_text(out, ")");
     } else {
         append_line_text(out, text, length);
     }
@@ -74,6 +81,18 @@ static void items_text(fxtap_buffer *out, const fxtap_graph *graph, fxtap_value 
         value_text(out, graph, items[i], is_source || fxtap_value_kind_of(graph, items[i]) == FXTAP_V_STRING);
     }
     fx_buffer_put_text(out, is_tuple ? (n == 1 ? ",)" : ")") : "]");
+}
+
+static void slice_text(fxtap_buffer *out, const fxtap_graph *graph, fxtap_value value, bool is_source)
+{
+    size_t n;
+    const fxtap_value *items = fxtap_value_items(graph, value, &n);
+    fx_buffer_put_text(out, "slice(");
+    for (size_t i = 0; i < n; i++) {
+        fx_buffer_put_text(out, i > 0 ? ", " : "");
+        value_text(out, graph, items[i], is_source);
+    }
+    fx_buffer_put_text(out, ")");
 }
 
 static void dict_text(fxtap_buffer *out, const fxtap_graph *graph, fxtap_value value, bool is_source)
@@ -125,6 +144,7 @@ static void value_text(fxtap_buffer *out, const fxtap_graph *graph, fxtap_value 
     case FXTAP_V_NODE: node_name_text(out, graph, value); break;
     case FXTAP_V_LIST:
     case FXTAP_V_TUPLE: items_text(out, graph, value, is_source); break;
+    case FXTAP_V_SLICE: slice_text(out, graph, value, is_source); break;
     case FXTAP_V_DICT: dict_text(out, graph, value, is_source); break;
     case FXTAP_V_ELLIPSIS: fx_buffer_put_text(out, "Ellipsis"); break;
     default: text_value(out, graph, value, is_source); break;

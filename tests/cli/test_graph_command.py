@@ -73,6 +73,9 @@ def test_parts(run: Run, small: Path) -> None:
     assert "sum_1 = " in run("graph", small, "--around", "mul", "--hops", "1").stdout
     done = run("graph", small, "--op", "aten.sum*")
     assert "    mul," in done.stdout and "mul = " not in done.stdout
+    assert "mul = " in run("graph", small, "--module", "*").stdout
+    done = run("graph", small, "--module", "*.fc")
+    assert done.returncode == 0 and "mul = " not in done.stdout  # it has no modules
     done = run("graph", small, "--around", "nope")
     assert (done.returncode, done.stderr) == (2, "fxtap: no node named nope\n")
 

@@ -15,6 +15,8 @@ from fxtap.backend import SUMMARY_WARNING
 NAME = re.compile(
     r"(dynamo_original_graph_(\d+)|dynamo_optimized_graph_(\d+)|summary)_rank_0_pid_(\d+)_ts_\d{20}\.(\w+)"
 )
+UMASK = os.umask(0o022)
+os.umask(UMASK)
 
 
 def configured(tmp_path: Path, **options: Any) -> fxtap.CompilerConfig:
@@ -33,7 +35,7 @@ def listed(folder: Path) -> list[str]:
         match = NAME.fullmatch(path.name)
         assert match is not None, path.name
         assert int(match[4]) == os.getpid()
-        assert stat.S_IMODE(path.stat().st_mode) & ~0o640 == 0
+        assert stat.S_IMODE(path.stat().st_mode) == 0o640 & ~UMASK
         found.append(f"{match[1].rstrip('0123456789')}.{match[5]}")
     return found
 

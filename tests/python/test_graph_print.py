@@ -3,7 +3,6 @@
 import base64
 import json
 import math
-import re
 import shutil
 import subprocess
 import tarfile
@@ -15,24 +14,10 @@ import torch
 from torch.fx import Graph, GraphModule
 
 from captured import DATA, Captured, catch, catch_model, load_models
+from constants import CONSTANTS, same
 from fxtap import _core
 
 MODELS = load_models()
-
-
-def same(a: Any, b: Any) -> bool:
-    """Equal to the bit, of the same types."""
-    if type(a) is not type(b):
-        return False
-    if isinstance(a, torch.Tensor):
-        return a.dtype == b.dtype and a.shape == b.shape and torch.equal(a.nan_to_num(), b.nan_to_num())
-    if isinstance(a, (list, tuple)):
-        return len(a) == len(b) and all(map(same, a, b))
-    if isinstance(a, dict):
-        return list(a) == list(b) and all(same(a[key], b[key]) for key in a)
-    if isinstance(a, (float, complex)):
-        return repr(a) == repr(b)
-    return bool(a == b)
 
 
 def forward_of(record: _core.Graph) -> Any:
@@ -94,52 +79,6 @@ def test_summaries_are_torchairs() -> None:
 
 
 # ---- constants ----
-
-CONSTANTS = [
-    0.9,
-    float(torch.tensor(0.9)),
-    math.inf,
-    -math.inf,
-    math.nan,
-    -0.0,
-    5e-324,
-    1e16,
-    complex(-0.0, math.inf),
-    complex(1, -0.0),
-    0,
-    -1,
-    2**63,
-    -(2**200),
-    10**4000 + 7,
-    -(10**4200),
-    True,
-    None,
-    ...,
-    slice(None, -1, 2),
-    "",
-    "it's",
-    "a \"b\" 'c'",
-    "\x00\n\r\t\x7f\u2028\ufeff\xad",
-    "\ud800",
-    "\udcff",
-    "é中😀",
-    "x" * 10000,
-    '");import os;("',
-    "\\N{DASH} \\",
-    b"\xff\"\n'",
-    b"",
-    bytes(range(256)),
-    torch.float32,
-    torch.bfloat16,
-    torch.float8_e4m3fn,
-    torch.device("cpu"),
-    torch.device("cuda", 3),
-    torch.strided,
-    torch.channels_last,
-    [1, [2.5, ()]],
-    (1,),
-    {"a": [1], "it's": {"b": None}},
-]
 
 
 def constant_graph(values: list[Any]) -> GraphModule:
@@ -318,38 +257,3 @@ def test_page_in_a_browser(tmp_path: Path) -> None:
     assert "_native_batch_norm_legit_no_training" in links
     found, name, n_images, _ = probe(_core.record(hostile_graph()), "onerror", tmp_path)
     assert (found, name, n_images) == (f"1 of {len(HOSTILE) + 2} nodes", HOSTILE[3], "0")
-
-
-# ---- where nodes come from ----
-
-FRAME = re.compile(
-    r'^  File "(?P<file>.*)", line (?P<line>\d+), in (?P<function>.*)\n(?:    (?P<code>.*)\n)?', re.MULTILINE
-)
-
-
-@pytest.mark.parametrize("name", MODELS.NAMES)
-def test_sources_and_modules_are_torchs(name: str) -> None:
-    """Of every node: the innermost frame of torch's stack trace, the innermost entry of its module stack."""
-    n_sources = n_modules = 0
-    for captured in catch_model(name):
-        record = _core.record(captured.gm, captured.kind)
-        for node, source, path, kind in zip(
-            captured.gm.graph.nodes, record.sources, record.module_paths, record.module_types, strict=True
-        ):
-            frames = list(FRAME.finditer(node.meta.get("stack_trace") or ""))
-            if frames:
-                last = frames[-1]
-                assert source == (last["file"], int(last["line"]), last["function"], (last["code"] or "").strip())
-                n_sources += 1
-            else:
-                assert source == ("", 0, "", "")
-            stack = node.meta.get("nn_module_stack") or node.meta.get("fwd_nn_module_stack")
-            if stack:
-                expected, module = list(stack.values())[-1]
-                assert path == expected
-                assert kind == (module if isinstance(module, str) else f"{module.__module__}.{module.__qualname__}")
-                n_modules += 1
-            else:
-                assert (path, kind) == ("", "")
-    assert n_sources > 0
-    assert n_modules > 0 or name in ("toy", "toy_static", "misc", "kv", "kv_index_copy", "kv_index_put", "symops")

@@ -17,6 +17,7 @@ from google.protobuf import text_format
 from torch.fx import Graph, GraphModule
 
 from captured import DATA, catch, catch_model
+from constants import CONSTANTS, same
 from corpus import record_of, rows
 from fxtap import _core
 from protos import message_class, parse_ge, parse_graph_def
@@ -118,6 +119,102 @@ def test_models(name: str) -> None:
             assert parse_graph_def(pbtxt) == parse_graph_def(references()[f"{reference}.pbtxt"])
 
 
+# ---- graphs that nobody measured ----
+
+
+def indexing(x: torch.Tensor, i: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    rows, cells = i[:, 0], x.gather(1, i)
+    return (
+        torch.zeros_like(x).scatter(1, i, cells),
+        x[rows].transpose(0, 1).contiguous().view(-1),
+        x.index_add(0, rows, x[rows]).topk(2, -1).values,
+        torch.cat([x, x.flip(0)], 1)[..., 1::2].expand(2, -1, -1),
+        torch.where(x > 0, x, -x).masked_fill(x > 1, 0.5).cumsum(1),
+    )
+
+
+def integers(a: torch.Tensor, b: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    return (a // b, a % b, (a & b) | ~a, a / b, 2 ** a.clamp(0, 3), (a > b).logical_and(a != 0), a.sum() * True)
+
+
+def mutations(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    x.add_(y)[0] = 1.0
+    x[:, 1:3].mul_(2)
+    y.zero_()
+    return x.sum()
+
+
+def random(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    dropped = torch.nn.functional.dropout(x, 0.5, True)
+    return torch.rand(3) + x[0, :3], torch.randn(3, 2), dropped, torch.bernoulli(x.sigmoid()), torch.randperm(4)
+
+
+class Cells(torch.nn.Module):
+    """An embedding, two recurrent cells over three steps, a normalisation over channels."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embedding = torch.nn.Embedding(20, 8, padding_idx=0)
+        self.lstm, self.gru = torch.nn.LSTMCell(8, 8), torch.nn.GRUCell(8, 8)
+        self.norm = torch.nn.GroupNorm(3, 3)
+
+    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
+        x = self.embedding(tokens)
+        h = c = g = x.new_zeros(x.shape[0], 8)
+        found = []
+        for t in range(3):
+            h, c = self.lstm(x[:, t], (h, c))
+            g = self.gru(h, g)
+            found.append(g)
+        result: torch.Tensor = self.norm(torch.stack(found, 1))
+        return result
+
+
+def check_sound(record: _core.Graph, optimised: bool) -> set[str]:
+    """Every input was made before, no name is given twice, each operator without a lowering has its comment.
+
+    Returns what has no lowering.
+    """
+    text = printed(record, "py", optimised)
+    ast.parse(text)
+    ops = parse_ge(printed(record, "txt", optimised)).op
+    n_outputs: dict[str, int] = {}
+    for op in ops:
+        for producer, _, output in (name.rpartition(":") for name in op.input if name):
+            assert int(output) < n_outputs[producer], (op.name, producer, output)
+        assert op.name not in n_outputs
+        n_outputs[op.name] = len(op.output_desc)
+    nodes = parse_graph_def(printed(record, "pbtxt", optimised)).node
+    assert [node.name for node in nodes] == [op.name for op in ops]
+    opaque = [op for op in ops if "_no_lowering" in op.attr]
+    assert re.findall(r"^## FX Code: (\w+).*\n# no lowering: ", text, re.M) == [op.name for op in opaque]
+    return {op.type for op in opaque}
+
+
+SMALL = torch.arange(12).reshape(3, 4) % 5
+HELD_OUT: dict[str, tuple[Any, tuple[torch.Tensor, ...], set[str]]] = {
+    "indexing": (indexing, (torch.randn(4, 5), torch.tensor([[0, 1], [3, 2], [1, 4]])), set()),
+    "integers": (integers, (SMALL, SMALL + 1), set()),
+    "int32": (integers, (SMALL.int(), SMALL.int() + 1), set()),
+    "mutations": (mutations, (torch.randn(3, 4), torch.randn(3, 4)), set()),
+    "random": (random, (torch.randn(4, 4),), set()),
+    "cells": (Cells(), (SMALL,), {"aten.unsafe_split.Tensor"}),
+}
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize("name", HELD_OUT)
+def test_held_out(name: str, dynamic: bool) -> None:
+    """Other models of the same kinds: what TorchAir has a lowering for has one here, and the graph is sound."""
+    function, arguments, without = HELD_OUT[name]
+    torch._dynamo.reset()
+    with torch.no_grad():
+        for captured in catch(function, [tuple(argument.clone() for argument in arguments)], dynamic=dynamic):
+            record = _core.record(captured.gm, captured.kind)
+            for optimised in (False, True):
+                assert check_sound(record, optimised) == without
+
+
 def graph_of(*arguments: Any, target: Any = None, name: str | None = None) -> _core.Graph:
     """x through one call with these further arguments."""
     graph = Graph()
@@ -213,6 +310,16 @@ def test_numbers(number: complex) -> None:
     message = parse_ge(printed(record, "txt"))
     (constant,) = [op for op in message.op if op.type == "Const"]
     assert constant.attr["_readable_value"].s.decode() == str(number).replace("'", "")
+
+
+def test_any_constant_reads_back() -> None:
+    """The call of an operator without a lowering is Python: its constants are what they were."""
+    for value in CONSTANTS:
+        ops = parse_ge(printed(graph_of(value, target=hostile), "txt")).op
+        (code,) = [op.attr["_fx_code"].s.decode() for op in ops if "_fx_code" in op.attr]
+        call = ast.parse(code.partition(" = ")[2].replace("(x: torch.float32[2, 3]cpu, ", "(", 1), mode="eval").body
+        assert isinstance(call, ast.Call)
+        assert same(eval(ast.unparse(call.args[0]), {"torch": torch}), value), code[:200]
 
 
 @pytest.mark.parametrize("number", [2**63, -(2**70), 10**40])

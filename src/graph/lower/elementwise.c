@@ -33,6 +33,7 @@ static const fx_recipe RECIPES[] = {
     UNARY("cosh", "Cosh"),
     UNARY("erf", "Erf"),
     UNARY("erfinv", "Erfinv"),
+    {"aten.erfinv.out", "", NULL, false}, /* registered, and raises */
     {"aten.exp.default", "self", "Exp(dtype(self) == bool ? to(self, out) : self)", false},
     UNARY("expm1", "Expm1"),
     UNARY_OUT("expm1", "Expm1"),

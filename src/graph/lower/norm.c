@@ -43,6 +43,8 @@ static const fx_recipe RECIPES[] = {
      "bm = Reshape(BroadcastTo(um, p3), p4); br = Reshape(BroadcastTo(ur, p3), p4);"
      "t = Mul(grad, Mul(Sub(input, bm), br)); axes = [0] + range(2, rank(input));"
      "[dx, ReduceSum(t, axes, keep_dims=False), ReduceSum(grad, axes, keep_dims=False)]", false},
+    {"aten._native_batch_norm_legit.default", "", NULL, false}, /* registered, and raises */
+    {"aten._native_batch_norm_legit.no_stats", "", NULL, false},
     {"aten._native_batch_norm_legit_functional.default",
      "input, weight, bias, running_mean, running_var, training, momentum, eps",
      "if not training { raise('torch.ops.aten._native_batch_norm_legit_functional.default ge_converter is not"
