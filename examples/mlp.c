@@ -223,7 +223,7 @@ static void save(fxtap_call *call, const mlp *m, node at, fxtap_io io, const cha
         .data = t->values, .dtype = FXTAP_FLOAT32, .ndim = t->ndim, .shape = t->shape, .strides = t->strides};
     check(fxtap_capture_slot(m->capture, at.number, io, position, NULL, &slot));
     if (t->ticket != 0) {
-        check(fxtap_call_alias(call, slot, stamp, t->ticket, NULL));
+        check(fxtap_call_alias(call, slot, stamp, t->ticket));
         return;
     }
     uint64_t n_bytes;

@@ -39,6 +39,18 @@ typedef enum fxtap_dump_type {
     FXTAP_DUMP_STATS = 2 /* index rows alone */
 } fxtap_dump_type;
 
+/*
+ * Threads that the caller keeps anyway, as torch's OpenMP team, and lends to the dump. Such a team spins between the
+ * model's operators: a worker of ours on one of its processors would hold up every operator. So there are workers only
+ * on processors that the team leaves free; where it leaves none, what is queued is worked off by the whole team, when
+ * some MiB have gathered and at the end of the call.
+ */
+typedef struct fxtap_team {
+    int (*size)(void); /* threads that run() would use now, the calling one among them; >= 1 */
+    /* Calls work(argument) once in each of them, the calling one among them; returns when all have returned. */
+    void (*run)(void (*work)(void *), void *argument);
+} fxtap_team;
+
 typedef struct fxtap_dump_options {
     size_t struct_size;
     const char *path;       /* the dump root; made when it is not there */
@@ -48,7 +60,8 @@ typedef struct fxtap_dump_options {
     bool sync;              /* each file is on its way to the disk (closed, under its name) before submit returns */
     bool no_dedup;          /* write equal contents again instead of linking */
     uint64_t queue_bytes;   /* bound on bytes of queued tensors; 0 means 1 GiB */
-    int32_t n_threads;      /* worker threads; 0 means as many as there are processors, 4 at most */
+    int32_t n_threads;      /* worker threads; 0 means as many as processors that no team uses, 4 at most */
+    const fxtap_team *team; /* copied; NULL: none. Not used in a forked child, nor where n_threads is not 0 */
     const char *versions;   /* one line for the index's run row, as "torch 2.13.0, numpy 2.4.6"; may be NULL */
     const char *command;    /* the command line, for the run row; may be NULL */
     uint64_t (*clock_us)(void); /* microseconds since 1970 UTC; NULL means the system's */
@@ -125,6 +138,8 @@ typedef struct fxtap_submission {
     const int64_t *original_strides; /* as the tensor had them, view.ndim entries; NULL: the view's */
     fxtap_release release;      /* may be NULL: the data then outlives the call */
     void *context;
+    fxtap_ticket same_bytes_as; /* an earlier value of this call whose dense bytes the view shows in another shape or
+                                   order: they are not looked at again. 0: none */
 } fxtap_submission;
 
 /*
@@ -134,12 +149,8 @@ typedef struct fxtap_submission {
  */
 FXTAP_API fxtap_status fxtap_call_submit(fxtap_call *call, const fxtap_submission *submission, fxtap_ticket *out);
 
-/*
- * The value of an earlier submit, unchanged since, under one more name. `view` (data ignored) when it is seen with
- * another shape or order over the very same dense bytes, else NULL. No data is read again.
- */
-FXTAP_API fxtap_status fxtap_call_alias(fxtap_call *call, fxtap_slot slot, uint64_t stamp_us, fxtap_ticket ticket,
-                                        const fxtap_view *view);
+/* The value of an earlier submit, unchanged since, under one more name. No data is read again. */
+FXTAP_API fxtap_status fxtap_call_alias(fxtap_call *call, fxtap_slot slot, uint64_t stamp_us, fxtap_ticket ticket);
 
 /* A number, list of numbers or string: bytes are copied. `text` (UTF-8) makes a <U array and `view` is then NULL. */
 FXTAP_API fxtap_status fxtap_call_submit_small(fxtap_call *call, fxtap_slot slot, uint64_t stamp_us,

@@ -121,8 +121,9 @@ static fx_held *hold(capture *c, PyObject *tensor, fx_bridged *bridged)
     return held;
 }
 
-/* Queues a job that reads the view. */
-static int queue_view(capture *c, fx_place *place, PyObject *tensor, fx_bridged *bridged, fxtap_ticket *out)
+/* Queues a job that reads the view; `same` is 0 or a value of the same dense bytes. */
+static int queue_view(capture *c, fx_place *place, PyObject *tensor, fx_bridged *bridged, fxtap_ticket same,
+                      fxtap_ticket *out)
 {
     uint64_t bytes;
     if (ok(fxtap_view_saved_bytes(&bridged->view, &bytes)) < 0 || reserve(c, bytes) < 0) {
@@ -141,23 +142,9 @@ static int queue_view(capture *c, fx_place *place, PyObject *tensor, fx_bridged 
                                    .device = bridged->device[0] == '\0' ? NULL : bridged->device,
                                    .original_strides = bridged->original_strides,
                                    .release = on_release,
-                                   .context = held};
+                                   .context = held,
+                                   .same_bytes_as = same};
     return ok(submit(c, &submission, bytes, out));
-}
-
-/* 1 when the view is another name of a known value, and saved as such; 0 when not; -1 with an exception. */
-static int submit_alias(capture *c, fx_place *place, PyObject *tensor, const fx_bridged *bridged)
-{
-    bool same_form = false;
-    fxtap_ticket ticket = bridged->is_copy ? 0 : fx_known_find_memory(&c->known, &bridged->view, &same_form);
-    if (ticket == 0) {
-        return 0;
-    }
-    const fxtap_view *view = same_form ? NULL : &bridged->view;
-    if (ok(fxtap_call_alias(c->call, place->slot, c->stamp_us, ticket, view)) < 0) {
-        return -1;
-    }
-    return !same_form || fx_known_add(&c->known, tensor, bridged, ticket) == 0 ? 1 : -1;
 }
 
 /* 1 where no array can hold the view (a float4 pair without an axis): skipped, with the reason. 0; -1: exception. */
@@ -179,15 +166,12 @@ static int submit_view(capture *c, fx_place *place, fxtap_io io, PyObject *tenso
     if (is_skipped != 0) {
         return is_skipped < 0 ? -1 : 0;
     }
-    int is_alias = submit_alias(c, place, tensor, bridged);
-    if (is_alias != 0) {
-        return is_alias < 0 ? -1 : 0;
-    }
-    fxtap_ticket ticket = 0;
-    if (queue_view(c, place, tensor, bridged, &ticket) < 0) {
-        return -1;
-    }
-    return fx_known_add(&c->known, tensor, bridged, ticket);
+    bool same_form = false;
+    fxtap_ticket known = bridged->is_copy ? 0 : fx_known_find_memory(&c->known, &bridged->view, &same_form);
+    fxtap_ticket ticket = known;
+    int status = known != 0 && same_form ? ok(fxtap_call_alias(c->call, place->slot, c->stamp_us, known))
+                                         : queue_view(c, place, tensor, bridged, known, &ticket);
+    return status < 0 ? -1 : fx_known_add(&c->known, tensor, bridged, ticket);
 }
 
 static int submit_tensor(capture *c, fx_place *place, fxtap_io io, PyObject *tensor)
@@ -197,7 +181,7 @@ static int submit_tensor(capture *c, fx_place *place, fxtap_io io, PyObject *ten
     }
     fxtap_ticket ticket = fx_known_find(&c->known, tensor);
     if (ticket != 0) {
-        return ok(fxtap_call_alias(c->call, place->slot, c->stamp_us, ticket, NULL));
+        return ok(fxtap_call_alias(c->call, place->slot, c->stamp_us, ticket));
     }
     fx_bridged bridged;
     if (fx_bridge_take(c->state, tensor, c->is_guarded, &bridged) < 0) {

@@ -313,6 +313,28 @@ static fxtap_status check_view(const fxtap_view *view, uint64_t *bytes_out)
     return fxtap_view_saved_bytes(view, bytes_out);
 }
 
+static fxtap_status no_such_value(fxtap_ticket ticket)
+{
+    return fx_error(FXTAP_E_INVALID, "no value %" PRIu64 " was submitted in this call", ticket);
+}
+
+/* Whether the view shows an earlier value's dense bytes, as the submission says. */
+static fxtap_status check_same_bytes(const fxtap_call *call, const fxtap_submission *from, uint64_t saved_bytes)
+{
+    if (from->same_bytes_as == 0) {
+        return FXTAP_OK;
+    }
+    if (from->same_bytes_as > call->n_values) {
+        return no_such_value(from->same_bytes_as);
+    }
+    const fx_value *value = call->values[from->same_bytes_as - 1];
+    bool is_dense = saved_bytes == 0 || fxtap_view_order(&from->view) != FXTAP_ORDER_STRIDED;
+    if (from->view.dtype != value->view.dtype || saved_bytes != value->saved_bytes || !is_dense) {
+        return fx_error(FXTAP_E_INVALID, "the same bytes in another shape have the same dtype and lie densely");
+    }
+    return FXTAP_OK;
+}
+
 static fxtap_status submit(fxtap_call *call, const fxtap_submission *from, uint64_t saved_bytes, fxtap_ticket *out)
 {
     size_t n_entries = call->n_entries;
@@ -324,6 +346,7 @@ static fxtap_status submit(fxtap_call *call, const fxtap_submission *from, uint6
         return give_up(call, n_entries, status);
     }
     value->saved_bytes = saved_bytes;
+    value->source = from->same_bytes_as > 0 ? call->values[from->same_bytes_as - 1] : NULL;
     if (from->original_dtype != FXTAP_DTYPE_NONE) {
         value->original_dtype = from->original_dtype;
     }
@@ -343,7 +366,8 @@ fxtap_status fxtap_call_submit(fxtap_call *call, const fxtap_submission *submiss
     size_t n_entries = call->n_entries;
     if (status == FXTAP_OK && !is_dead(call)) {
         ensure_begun(call);
-        if (!is_dead(call)) {
+        status = check_same_bytes(call, submission, saved_bytes);
+        if (status == FXTAP_OK && !is_dead(call)) {
             status = submit(call, submission, saved_bytes, &ticket);
         }
     }
@@ -360,69 +384,21 @@ fxtap_status fxtap_call_submit(fxtap_call *call, const fxtap_submission *submiss
     return status;
 }
 
-static bool is_same_form(const fx_value *value, const fxtap_view *view)
-{
-    return view->ndim == value->view.ndim && fxtap_view_order(view) == value->order &&
-           (view->ndim == 0 ||
-            memcmp(view->shape, value->view.shape, (size_t)view->ndim * sizeof view->shape[0]) == 0);
-}
-
-static fxtap_status check_alias_view(const fx_value *value, const fxtap_view *view)
-{
-    uint64_t saved_bytes = 0;
-    fxtap_status status = check_view(view, &saved_bytes);
-    if (status != FXTAP_OK) {
-        return status;
-    }
-    bool is_dense = saved_bytes == 0 || fxtap_view_order(view) != FXTAP_ORDER_STRIDED;
-    if (view->dtype != value->view.dtype || saved_bytes != value->saved_bytes || !is_dense) {
-        return fx_error(FXTAP_E_INVALID, "an alias must be of the same dtype, over the same dense bytes");
-    }
-    return FXTAP_OK;
-}
-
-/* The value itself, or a new one of another shape with its data. */
-static fx_value *alias_value(fxtap_call *call, fx_value *value, const fxtap_view *view)
-{
-    if (view == NULL || is_same_form(value, view)) {
-        atomic_store_explicit(&value->has_aliases, true, memory_order_relaxed);
-        return value;
-    }
-    fxtap_ticket unused;
-    fx_value *other = add_value(call, view, value->layout, value->device, &unused);
-    if (other != NULL) {
-        other->source = value;
-        other->saved_bytes = value->saved_bytes;
-        other->original_dtype = value->original_dtype;
-    }
-    return other;
-}
-
-fxtap_status fxtap_call_alias(fxtap_call *call, fxtap_slot slot, uint64_t stamp_us, fxtap_ticket ticket,
-                              const fxtap_view *view)
+fxtap_status fxtap_call_alias(fxtap_call *call, fxtap_slot slot, uint64_t stamp_us, fxtap_ticket ticket)
 {
     fxtap_call_release_done(call);
     if (is_dead(call)) {
         return FXTAP_OK;
     }
     if (ticket == 0 || ticket > call->n_values) {
-        return fx_error(FXTAP_E_INVALID, "no value %" PRIu64 " was submitted in this call", ticket);
+        return no_such_value(ticket);
     }
     fx_value *value = call->values[ticket - 1];
-    fxtap_view seen;
-    if (view != NULL) {
-        seen = *view;
-        seen.data = &seen; /* not read */
-        fxtap_status status = check_alias_view(value, &seen);
-        if (status != FXTAP_OK) {
-            return status;
-        }
-    }
     size_t n_entries = call->n_entries;
     fxtap_status status = FXTAP_E_NOMEM;
     fx_entry *entry = add_entry(call, slot, stamp_us, &status);
-    fx_value *aliased = entry != NULL ? alias_value(call, value, view != NULL ? &seen : NULL) : NULL;
-    if (aliased == NULL || !add_job(call, entry, aliased, aliased != value, NULL)) {
+    atomic_store_explicit(&value->has_aliases, true, memory_order_relaxed);
+    if (entry == NULL || !add_job(call, entry, value, false, NULL)) {
         return give_up(call, n_entries, status);
     }
     return FXTAP_OK;

@@ -221,7 +221,7 @@ static fxtap_status put_data(output *out, const fx_value *copied, void **scratch
 }
 
 /*
- * Makes the job's own file, from memory or from the file of `copied`, a value of this call with the same data.
+ * Makes the job's own file, from memory or from the file of `copied`, the same value under its first name.
  * Nothing is left of it on failure.
  */
 static fxtap_status make_file(fx_job *job, const fx_value *copied, bool read_only, void **scratch)
@@ -338,7 +338,7 @@ static bool will_be_linked(const fx_job *job)
 
 static fxtap_status make_own_file(fx_job *job, bool read_only, void **scratch)
 {
-    fxtap_status status = make_file(job, job->value->source, read_only, scratch);
+    fxtap_status status = make_file(job, NULL, read_only, scratch);
     if (status == FXTAP_OK) {
         fx_contents_set_file(&job->call->dump->contents, job, read_only);
     }
@@ -354,7 +354,7 @@ typedef struct progress {
 static fxtap_status write_for_all(progress *at, fx_job *job)
 {
     bool read_only = will_be_linked(job);
-    fxtap_status status = make_file(job, job->value->source, read_only, at->scratch);
+    fxtap_status status = make_file(job, NULL, read_only, at->scratch);
     fx_job *waiters = fx_contents_settle(&job->call->dump->contents, job, status == FXTAP_OK, read_only);
     while (waiters != NULL) {
         fx_job *next = waiters->next;

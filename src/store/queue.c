@@ -239,6 +239,7 @@ void fx_queue_add(fx_queue *queue, fx_job *job)
     fx_value *awaited = job->is_first ? job->value->source : job->value;
     pthread_mutex_lock(&queue->lock);
     job->call->n_open++;
+    add_pending_locked(queue, job);
     if (awaited != NULL && atomic_load(&awaited->state) == FX_VALUE_PENDING) {
         job->next = NULL;
         if (awaited->last_waiter != NULL) {
@@ -249,7 +250,6 @@ void fx_queue_add(fx_queue *queue, fx_job *job)
         awaited->last_waiter = job;
     } else {
         push_locked(queue, job);
-        add_pending_locked(queue, job);
         if (queue->n_threads < queue->n_wanted) {
             start_threads_locked(queue);
         }

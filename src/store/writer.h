@@ -75,7 +75,7 @@ struct fx_value {
     const char *layout;
     const char *device;
     const int64_t *original_strides; /* NULL: the view's */
-    fx_value *source;                /* another shape over that value's bytes; NULL */
+    fx_value *source;                /* that value's bytes in another shape; NULL */
     uint64_t saved_bytes;
     fxtap_stats stats;
     fxtap_hash128 hash;

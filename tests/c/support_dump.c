@@ -92,8 +92,8 @@ void sd_step(small_dump *small, const float values[SD_N_VALUES], bool fails)
                                              &scalar, NULL, 0), FXTAP_OK);
     fxtap_ticket ticket = submit(call, slot_of(small, small->twice, FXTAP_OUTPUT, "0", NULL), stamp_us, twice, 2);
     stamp_us = fxtap_call_stamp(call);
-    assert_int_equal(fxtap_call_alias(call, slot_of(small, small->total, FXTAP_INPUT, "0", "self"), stamp_us, ticket,
-                                      NULL), FXTAP_OK);
+    assert_int_equal(fxtap_call_alias(call, slot_of(small, small->total, FXTAP_INPUT, "0", "self"), stamp_us, ticket),
+                     FXTAP_OK);
     assert_int_equal(fxtap_call_skip(call, slot_of(small, small->total, FXTAP_INPUT, "dim", "dim"), stamp_us, "None"),
                      FXTAP_OK);
     assert_int_equal(fxtap_call_submit_small(call, slot_of(small, small->total, FXTAP_INPUT, "mode", "mode"),

@@ -113,7 +113,7 @@ fxtap_status ss_run(fxtap_capture *capture, size_t n, float *values, size_t n_va
         if (i > 0) {
             stamp = fxtap_call_stamp(call);
             fxtap_slot slot = ss_slot(capture, i, FXTAP_INPUT, "0");
-            expect_ok(fxtap_call_alias(call, slot, stamp, ticket, NULL));
+            expect_ok(fxtap_call_alias(call, slot, stamp, ticket));
         }
         fxtap_call_settle(call, values, values + n_values);
         for (size_t j = 0; j < n_values; j++) {

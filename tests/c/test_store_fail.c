@@ -423,7 +423,7 @@ static fxtap_status whole_session(const char *root, fxtap_graph *graph)
             .stamp_us = 1,
             .view = {.data = values, .dtype = FXTAP_FLOAT32, .ndim = 2, .shape = shape, .strides = strides}};
         assert_int_equal(fxtap_call_submit(call, &submission, &ticket), FXTAP_OK);
-        assert_int_equal(fxtap_call_alias(call, slots[1], 1, ticket, NULL), FXTAP_OK);
+        assert_int_equal(fxtap_call_alias(call, slots[1], 1, ticket), FXTAP_OK);
         assert_int_equal(fxtap_call_submit_small(call, slots[2], 1, NULL, "text", 4), FXTAP_OK);
         status = fxtap_call_end(call, NULL);
     }

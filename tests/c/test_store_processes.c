@@ -398,7 +398,7 @@ static void test_fork_inside_a_call(void **state)
     fxtap_slot output = ss_slot(capture, 0, FXTAP_OUTPUT, "0");
     pid_t child = fork();
     if (child == 0) {
-        bool good = fxtap_call_alias(call, output, 5, ticket, NULL) == FXTAP_OK;
+        bool good = fxtap_call_alias(call, output, 5, ticket) == FXTAP_OK;
         submission.slot = output;
         good = good && fxtap_call_reserve(call, UINT64_MAX, true) == FXTAP_OK;
         good = good && fxtap_call_submit(call, &submission, &ticket) == FXTAP_OK;
@@ -412,7 +412,7 @@ static void test_fork_inside_a_call(void **state)
     int status;
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_int_equal(status, 0);
-    assert_int_equal(fxtap_call_alias(call, output, 5, ticket, NULL), FXTAP_OK);
+    assert_int_equal(fxtap_call_alias(call, output, 5, ticket), FXTAP_OK);
     assert_int_equal(fxtap_call_end(call, NULL), FXTAP_OK);
     assert_int_equal(n_released, 1);
     fxtap_dump_close(dump);
