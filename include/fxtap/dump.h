@@ -8,7 +8,7 @@
  * A dump root that is a link is followed, ".." in it is resolved once, at open. A rank, graph or step folder (or index)
  * that is a link to elsewhere is refused: FXTAP_E_IO with ELOOP or ENOTDIR.
  *
- * Directories are made when the first tensor is submitted, not before. Files are written by worker threads into a
+ * Directories are made when the first tensor is submitted, not before. Files are written by other threads into a
  * partial folder that is renamed to the step's at the end of the call. See docs/format.md for the tree.
  *
  * Thread rule: a dump and a capture may be used by any threads at once; a call belongs to one thread at a time.

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "errors.h"
+#include "team.h"
 
 typedef struct dump_object {
     PyObject_HEAD
@@ -109,7 +110,7 @@ static int take_text(PyObject *text, PyObject **bytes_out, const char **text_out
 static PyObject *new_dump(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
     static char *names[] = {"path",        "world_size", "rank",     "type",    "sync", "dedup",
-                            "queue_bytes", "threads",    "versions", "command", NULL};
+                            "queue_bytes", "threads",    "lent_threads", "versions", "command", NULL};
     PyObject *path = NULL;
     PyObject *texts[2] = {NULL, NULL};
     PyObject *bytes[2] = {NULL, NULL};
@@ -117,10 +118,11 @@ static PyObject *new_dump(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     int sync = 0;
     int dedup = 1;
     unsigned long long queue_bytes = 0;
+    int lent_threads = 0;
     fxtap_dump_options options = {.struct_size = sizeof options, .world_size = 1};
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&|$iisppKiOO:Dump", names, PyUnicode_FSConverter, &path,
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&|$iisppKiiOO:Dump", names, PyUnicode_FSConverter, &path,
                                      &options.world_size, &options.rank, &type_name, &sync, &dedup, &queue_bytes,
-                                     &options.n_threads, &texts[0], &texts[1])) {
+                                     &options.n_threads, &lent_threads, &texts[0], &texts[1])) {
         return NULL;
     }
     PyObject *self = NULL;
@@ -130,6 +132,7 @@ static PyObject *new_dump(PyTypeObject *type, PyObject *args, PyObject *kwargs)
         options.sync = sync != 0;
         options.no_dedup = dedup == 0;
         options.queue_bytes = queue_bytes;
+        options.team = lent_threads > 0 ? fx_team(lent_threads) : NULL;
         self = open_dump(type, &options);
     }
     Py_XDECREF(bytes[0]);

@@ -7,10 +7,12 @@
 #include "reader.h"
 #include "record.h"
 #include "state.h"
+#include "team.h"
 
 static int exec_module(PyObject *module)
 {
     fx_state *state = fx_state_of_module(module);
+    fx_team_watch_forks();
     if (fx_add_type(module, &fx_graph_spec, &state->graph_type) < 0 ||
         fx_add_type(module, &fx_dump_spec, &state->dump_type) < 0 ||
         fx_add_type(module, &fx_program_spec, &state->program_type) < 0 ||

@@ -92,10 +92,16 @@ class Dump:
         dedup: bool = True,
         queue_bytes: int = 0,
         threads: int = 0,
+        lent_threads: int = 0,
         versions: str | None = None,
         command: str | None = None,
     ) -> Dump:
-        """`type` is npy or stats; 0 means the library's own choice (1 GiB; at most 4 threads)."""
+        """
+        `type` is npy or stats; 0 means the library's own choice (1 GiB; at most 4 threads).
+
+        `lent_threads` is the size of torch's OpenMP team: it helps at the end of a call, and processors that it uses
+        get no writer threads. 0: none.
+        """
     @property
     def rank_path(self) -> str:
         """The absolute path of worldsize{W}_global_rank{R}."""

@@ -95,6 +95,7 @@ def open_dump(config: CompilerConfig, block: Block | None = None) -> Dump:
                 dedup=dedup,
                 queue_bytes=queue_bytes,
                 threads=threads,
+                lent_threads=torch.get_num_threads(),
                 versions=versions(),
                 command=" ".join(sys.argv),
             )

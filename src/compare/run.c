@@ -8,11 +8,11 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "compare/batch.h"
 #include "util/error.h"
 #include "util/memory.h"
+#include "util/system.h"
 
 #define MAX_THREADS 64
 #define PROGRESS_NS 100000000L
@@ -116,8 +116,7 @@ static fxtap_status order_pairs(fx_batch *batch, size_t **out)
 static size_t thread_count(const fx_batch *batch)
 {
     int32_t wanted = batch->comparison->options->n_threads;
-    long processors = sysconf(_SC_NPROCESSORS_ONLN);
-    size_t n = wanted > 0 ? (size_t)wanted : processors > 0 ? (size_t)processors : 1;
+    size_t n = wanted > 0 ? (size_t)wanted : fx_processor_count();
     n = n > MAX_THREADS ? MAX_THREADS : n;
     return n > batch->n_pairs ? (batch->n_pairs > 0 ? batch->n_pairs : 1) : n;
 }

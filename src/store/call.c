@@ -69,6 +69,7 @@ fxtap_status fxtap_call_begin(fxtap_capture *capture, fxtap_call **out)
     call->started_us = fx_dump_now_us(dump);
     call->dir_fd = -1;
     take_memory(call);
+    fx_queue_adapt(&dump->queue);
     *out = call;
     return FXTAP_OK;
 }

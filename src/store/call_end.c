@@ -78,6 +78,31 @@ static fxtap_status insert_rows(fxtap_call *call, int64_t step_id)
     return status;
 }
 
+typedef struct ending {
+    fxtap_call *call;
+    int64_t step_id;
+    pthread_t owner;
+    fxtap_status status;
+} ending;
+
+/* The owner inserts rows, the others of its team make the files that the rows tell of. */
+static void insert_or_help(void *argument)
+{
+    ending *at = argument;
+    if (pthread_equal(pthread_self(), at->owner)) {
+        at->status = insert_rows(at->call, at->step_id);
+    } else {
+        fx_queue_drain(&at->call->dump->queue, at->call);
+    }
+}
+
+static fxtap_status insert_with_team(fxtap_call *call, int64_t step_id)
+{
+    ending at = {.call = call, .step_id = step_id, .owner = pthread_self()};
+    fx_queue_lend(&call->dump->queue, insert_or_help, &at);
+    return at.status;
+}
+
 /* What was written of a failed call. The index does what it can: the failure that is told is the call's own. */
 static void insert_failed_rows(fxtap_call *call, const char *reason)
 {
@@ -181,7 +206,7 @@ static fxtap_status end_locked(fxtap_call *call, const char *reason)
     if (reason == NULL && !atomic_load(&call->has_failed)) {
         fxtap_status status = begin_rows(call, &step_id);
         if (status == FXTAP_OK) {
-            status = insert_rows(call, step_id);
+            status = insert_with_team(call, step_id);
         }
         if (status != FXTAP_OK) {
             fx_call_set_error(call, status);

@@ -3,6 +3,7 @@
 
 #include "store/writer.h"
 #include "util/memory.h"
+#include "util/system.h"
 
 #define MOST_CONTENTS 1000000
 
@@ -21,7 +22,7 @@ static void forget_content(void *context, void *record)
 
 void fx_contents_init(fx_contents *contents)
 {
-    pthread_mutex_init(&contents->lock, NULL);
+    fx_short_lock_init(&contents->lock);
     pthread_mutex_init(&contents->move, NULL);
     fx_table_init(&contents->table, sizeof(fx_content), MOST_CONTENTS, forget_content, NULL);
 }

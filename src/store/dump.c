@@ -12,7 +12,6 @@
 #include "util/system.h"
 
 #define DEFAULT_QUEUE_BYTES (UINT64_C(1) << 30)
-#define MOST_DEFAULT_THREADS 4
 #define MOST_THREADS 256
 
 /* ---- fork: no lock of ours is held by another thread while the process is copied ---- */
@@ -111,15 +110,6 @@ static fxtap_status check(const fxtap_dump_options *options)
     return FXTAP_OK;
 }
 
-static unsigned thread_count(int32_t asked)
-{
-    if (asked > 0) {
-        return (unsigned)asked;
-    }
-    long n = sysconf(_SC_NPROCESSORS_ONLN);
-    return n < 1 ? 1 : n < MOST_DEFAULT_THREADS ? (unsigned)n : MOST_DEFAULT_THREADS;
-}
-
 static fxtap_status set_paths(fxtap_dump *dump, const char *path)
 {
     fxtap_status status = fx_root_resolve(path, &dump->root_path);
@@ -190,7 +180,7 @@ fxtap_status fxtap_dump_open(const fxtap_dump_options *options, fxtap_dump **out
         return FXTAP_E_NOMEM;
     }
     uint64_t queue_bytes = options->queue_bytes > 0 ? options->queue_bytes : DEFAULT_QUEUE_BYTES;
-    status = fx_queue_init(&dump->queue, queue_bytes, thread_count(options->n_threads));
+    status = fx_queue_init(&dump->queue, queue_bytes, (unsigned)options->n_threads, options->team);
     if (status != FXTAP_OK) {
         fx_free(dump);
         return status;

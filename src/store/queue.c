@@ -5,6 +5,7 @@
 
 #include "store/writer.h"
 #include "util/memory.h"
+#include "util/system.h"
 
 /* A worker is woken for a big tensor at once, for small ones when there are some: waking costs more than they do. */
 #define WAKE_BYTES (64 * 1024)
@@ -12,25 +13,50 @@
 /* A batch goes through the lock together. */
 #define BATCH_JOBS 32
 #define BATCH_BYTES (256 * 1024)
+#define MOST_AUTOMATIC_WORKERS 4
+/* Without workers a team works this much off at a time: enough to be worth its start, little enough to be in the cache. */
+#define LENT_BYTES ((uint64_t)16 << 20)
 
 static void init_locks(fx_queue *queue)
 {
-    pthread_mutex_init(&queue->lock, NULL);
+    fx_short_lock_init(&queue->lock);
     pthread_cond_init(&queue->work, NULL);
     pthread_cond_init(&queue->done, NULL);
 }
 
-fxtap_status fx_queue_init(fx_queue *queue, uint64_t limit_bytes, unsigned n_threads)
+fxtap_status fx_queue_init(fx_queue *queue, uint64_t limit_bytes, unsigned n_threads, const fxtap_team *team)
 {
     memset(queue, 0, sizeof *queue);
     queue->limit_bytes = limit_bytes;
+    atomic_store(&queue->room_bytes, limit_bytes);
     queue->n_wanted = n_threads;
-    queue->threads = fx_calloc(n_threads, sizeof *queue->threads);
+    if (n_threads == 0) {
+        queue->n_processors = fx_processor_count();
+        queue->team = team != NULL ? *team : (fxtap_team){NULL, NULL};
+    }
+    queue->threads = fx_calloc(n_threads > 0 ? n_threads : MOST_AUTOMATIC_WORKERS, sizeof *queue->threads);
     if (queue->threads == NULL) {
         return FXTAP_E_NOMEM;
     }
     init_locks(queue);
     return FXTAP_OK;
+}
+
+/* Never fewer workers than before: those that run go on. */
+void fx_queue_adapt(fx_queue *queue)
+{
+    if (queue->n_processors == 0) {
+        return;
+    }
+    int size = queue->team.run != NULL ? queue->team.size() : 0;
+    pthread_mutex_lock(&queue->lock);
+    queue->n_team = size > 0 ? (unsigned)size : 0;
+    unsigned n_free = queue->n_processors > queue->n_team ? queue->n_processors - queue->n_team : 0;
+    unsigned n_workers = n_free < MOST_AUTOMATIC_WORKERS ? n_free : MOST_AUTOMATIC_WORKERS;
+    queue->n_wanted = n_workers > queue->n_threads ? n_workers : queue->n_threads;
+    bool is_lent = queue->n_wanted == 0 && queue->limit_bytes > LENT_BYTES;
+    atomic_store(&queue->room_bytes, is_lent ? LENT_BYTES : queue->limit_bytes);
+    pthread_mutex_unlock(&queue->lock);
 }
 
 static uint64_t bytes_of(const fx_job *job)
@@ -54,7 +80,8 @@ static void push_locked(fx_queue *queue, fx_job *job)
 /* Some jobs from the front: fewer when few are left, so that all threads end together. */
 static fx_job *pop_locked(fx_queue *queue)
 {
-    size_t share = queue->n_queued / (2 * (size_t)(queue->n_threads + 1)) + 1;
+    size_t n_runners = (size_t)queue->n_threads + (queue->n_team > 0 ? queue->n_team : 1);
+    size_t share = queue->n_queued / (2 * n_runners) + 1;
     size_t most = share < BATCH_JOBS ? share : BATCH_JOBS;
     fx_job *batch = queue->head;
     fx_job *last = NULL;
@@ -166,7 +193,7 @@ static void run_batch_locked(fx_queue *queue, void **scratch)
     finish_all_locked(queue, done);
 }
 
-static void *work(void *argument)
+static void *run_worker(void *argument)
 {
     fx_queue *queue = argument;
     void *scratch = NULL;
@@ -192,11 +219,11 @@ static void start_threads_locked(fx_queue *queue)
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     while (queue->n_threads < queue->n_wanted) {
-        if (pthread_create(&queue->threads[queue->n_threads], NULL, work, queue) != 0) {
+        if (pthread_create(&queue->threads[queue->n_threads], NULL, run_worker, queue) != 0) {
             queue->n_wanted = queue->n_threads; /* callers do the work themselves */
             break;
         }
-        queue->n_threads++;
+        fx_name_thread(queue->threads[queue->n_threads++], "fxtap writer");
     }
     pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
@@ -231,6 +258,7 @@ void fx_queue_after_fork(fx_queue *queue)
     queue->queued_bytes = 0;
     atomic_store(&queue->used_bytes, 0);
     queue->n_idle = queue->n_waiting = queue->n_threads = 0;
+    queue->team = (fxtap_team){NULL, NULL}; /* its threads are not here either */
     atomic_store(&queue->n_pending, 0);
 }
 
@@ -300,6 +328,40 @@ bool fx_queue_help(fx_queue *queue)
     return has_work;
 }
 
+void fx_queue_lend(fx_queue *queue, void (*work)(void *), void *argument)
+{
+    pthread_mutex_lock(&queue->lock);
+    bool is_worth_it = queue->team.run != NULL && queue->n_team > 1 && queue->n_queued > 1;
+    pthread_mutex_unlock(&queue->lock);
+    if (is_worth_it) {
+        queue->team.run(work, argument);
+    } else {
+        work(argument);
+    }
+}
+
+static void work_off(void *argument)
+{
+    fx_queue *queue = argument;
+    void *scratch = NULL;
+    pthread_mutex_lock(&queue->lock);
+    while (queue->head != NULL) {
+        run_batch_locked(queue, &scratch);
+    }
+    pthread_mutex_unlock(&queue->lock);
+    fx_free(scratch);
+}
+
+/* Without workers a caller that must wait works everything off first, with its team. */
+static void work_off_locked(fx_queue *queue)
+{
+    if (queue->n_threads == 0 && queue->head != NULL) {
+        pthread_mutex_unlock(&queue->lock);
+        fx_queue_lend(queue, work_off, queue);
+        pthread_mutex_lock(&queue->lock);
+    }
+}
+
 void fx_queue_wait_value(fx_queue *queue, fx_value *value)
 {
     if (atomic_load_explicit(&value->state, memory_order_acquire) != FX_VALUE_PENDING) {
@@ -325,9 +387,10 @@ void fx_queue_drain(fx_queue *queue, fxtap_call *call)
     fx_free(scratch);
 }
 
-static bool has_room(const fx_queue *queue, uint64_t used_bytes, uint64_t n_bytes)
+static bool has_room(fx_queue *queue, uint64_t used_bytes, uint64_t n_bytes)
 {
-    return used_bytes == 0 || (n_bytes <= queue->limit_bytes && used_bytes <= queue->limit_bytes - n_bytes);
+    uint64_t room_bytes = atomic_load_explicit(&queue->room_bytes, memory_order_relaxed);
+    return used_bytes == 0 || (n_bytes <= room_bytes && used_bytes <= room_bytes - n_bytes);
 }
 
 static bool take_room(fx_queue *queue, uint64_t n_bytes)
@@ -350,6 +413,11 @@ bool fx_queue_reserve(fx_queue *queue, uint64_t n_bytes, bool wait)
     pthread_mutex_lock(&queue->lock);
     bool is_taken = take_room(queue, n_bytes);
     while (wait && !is_taken) {
+        work_off_locked(queue);
+        is_taken = take_room(queue, n_bytes);
+        if (is_taken) {
+            break;
+        }
         help_or_wait_locked(queue, &scratch);
         is_taken = take_room(queue, n_bytes);
     }
@@ -396,6 +464,7 @@ void fx_queue_settle(fx_queue *queue, const void *first, const void *end)
     }
     void *scratch = NULL;
     pthread_mutex_lock(&queue->lock);
+    work_off_locked(queue);
     while (overlaps_locked(queue, first, end)) {
         help_or_wait_locked(queue, &scratch);
     }

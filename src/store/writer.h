@@ -210,6 +210,10 @@ typedef struct fx_queue {
     atomic_size_t n_pending;
     atomic_uint_fast64_t used_bytes; /* given back under the lock, so that no waiting caller misses it */
     uint64_t limit_bytes;
+    atomic_uint_fast64_t room_bytes; /* what may be queued now: the limit, or less where a team must help soon */
+    fxtap_team team;                 /* run is NULL: there is none */
+    unsigned n_team;                 /* its size, when it was last asked; 0 */
+    unsigned n_processors;           /* 0: the number of workers is the caller's choice */
     unsigned n_idle;
     unsigned n_waiting; /* callers in `done` */
     bool is_stopping;
@@ -366,7 +370,15 @@ void fx_value_descr(const fx_value *value, char dst[32]);
 
 /* ---- queue.c ---- */
 
-fxtap_status fx_queue_init(fx_queue *queue, uint64_t limit_bytes, unsigned n_threads);
+/* `n_threads` workers; 0: as many as the team (NULL: none) leaves processors, see fx_queue_adapt(). */
+fxtap_status fx_queue_init(fx_queue *queue, uint64_t limit_bytes, unsigned n_threads, const fxtap_team *team);
+/* Asks the team again how many it is, in a thread that is about to queue jobs. */
+void fx_queue_adapt(fx_queue *queue);
+/*
+ * Calls work(argument) in each thread of the team, which may help with what is queued; in the calling thread alone
+ * where there is no team, or nothing for it to do.
+ */
+void fx_queue_lend(fx_queue *queue, void (*work)(void *), void *argument);
 void fx_queue_stop(fx_queue *queue);
 void fx_queue_destroy(fx_queue *queue);
 void fx_queue_after_fork(fx_queue *queue);
@@ -376,7 +388,7 @@ void fx_queue_add(fx_queue *queue, fx_job *job);
 bool fx_queue_help(fx_queue *queue);
 /* Helps and waits until the value's first job is done. */
 void fx_queue_wait_value(fx_queue *queue, fx_value *value);
-/* Helps and waits until no job of the call is open. */
+/* Helps and waits until no job of the call is open. In any thread. */
 void fx_queue_drain(fx_queue *queue, fxtap_call *call);
 bool fx_queue_reserve(fx_queue *queue, uint64_t n_bytes, bool wait);
 void fx_queue_unreserve(fx_queue *queue, uint64_t n_bytes);

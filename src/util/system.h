@@ -5,6 +5,7 @@
 #ifndef FX_UTIL_SYSTEM_H
 #define FX_UTIL_SYSTEM_H
 
+#include <pthread.h>
 #include <sys/stat.h>
 #include <sys/types.h>
 #include <sys/uio.h>
@@ -20,6 +21,15 @@ typedef struct fx_system_calls {
 } fx_system_calls;
 
 extern fx_system_calls fx_system;
+
+/* Processors that this process may run on; >= 1. */
+unsigned fx_processor_count(void);
+
+/* A lock that is held for less time than sleeping and waking takes: whoever waits for it tries for a while first. */
+void fx_short_lock_init(pthread_mutex_t *lock);
+
+/* Names a thread, in at most 15 bytes, for debuggers and top. */
+void fx_name_thread(pthread_t thread, const char *name);
 
 /* Puts the real calls back. */
 void fx_system_reset(void);

@@ -47,6 +47,26 @@ def test_forked_child_runs_the_graph_too(tmp_path: Path) -> None:
     assert stems(new / "0")[0].startswith("cos-")
 
 
+def test_no_writer_threads_where_torch_uses_all_processors(tmp_path: Path) -> None:
+    """A writer on a processor of torch's OpenMP team would hold up every operator: the team writes itself."""
+    done = python(
+        """
+        import glob, os, torch, fxtap
+        for threads in len(os.sched_getaffinity(0)), 1:
+            torch.set_num_threads(threads)
+            options = {"data_dump.type": "npy", "data_dump.path": f"out{threads}"}
+            torch.compile(torch.nn.Sequential(*[torch.nn.ReLU()] * 20), backend="fxtap", options=options)(torch.ones(9))
+            print(sum(open(name).read() == "fxtap writer\\n" for name in glob.glob("/proc/self/task/*/comm")))
+        """,
+        tmp_path,
+    )
+    assert done.returncode == 0, done.stderr
+    with_all, with_one = map(int, done.stdout.split())
+    assert with_all == 0
+    assert with_one == min(len(os.sched_getaffinity(0)) - 1, 4)
+    assert len(list(graphs(tmp_path / "out1")[0].glob("0/*.npy"))) == 40
+
+
 def test_path_that_is_a_file_fails_at_the_call(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
     model = torch.compile(torch.sin, backend=dumping(tmp_path / "file"))

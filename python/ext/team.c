@@ -1,0 +1,56 @@
+#include "team.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <string.h>
+
+#define AS_MANY_AS_USUAL 0
+
+static int (*max_threads)(void);
+static void (*parallel)(void (*work)(void *), void *argument, unsigned n_threads, unsigned flags);
+static bool is_child;
+
+static void note_child(void)
+{
+    is_child = true;
+}
+
+static void register_child(void)
+{
+    pthread_atfork(NULL, NULL, note_child);
+}
+
+void fx_team_watch_forks(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, register_child);
+}
+
+/* ISO C knows no conversion of an object pointer to a function pointer; POSIX says that the bits are the same. */
+static bool find(const char *name, void *function_out)
+{
+    void *address = dlsym(RTLD_DEFAULT, name);
+    memcpy(function_out, &address, sizeof address);
+    return address != NULL;
+}
+
+static int size(void)
+{
+    return max_threads();
+}
+
+static void run(void (*work)(void *), void *argument)
+{
+    parallel(work, argument, AS_MANY_AS_USUAL, 0);
+}
+
+const fxtap_team *fx_team(int torch_threads)
+{
+    static const fxtap_team team = {size, run};
+    if (is_child || !find("GOMP_parallel", &parallel) || !find("omp_get_max_threads", &max_threads)) {
+        return NULL;
+    }
+    return max_threads() == torch_threads ? &team : NULL;
+}
