@@ -3,7 +3,7 @@
     python bench/compare.py [--model gpt2] [--rounds 3] [--only SECTION] [--json FILE]
 
 Contenders take turns (A B C A B C ...) over dumps in the page cache, medians are compared. Nothing is settled by hash.
-msprobe's compare is not among them: it reads nothing but its own dumps. Sections: large, small, page.
+msprobe's compare is not among them: it reads nothing but its own dumps. Sections: large, small, indexed, page.
 """
 
 from __future__ import annotations
@@ -48,13 +48,16 @@ def dump(name: str, root: Path, noise: float) -> None:
             function(*inputs)
 
 
-def list_pairs(golden: Path, target: Path) -> list[tuple[Path, Path]]:
+def list_pairs(golden: Path, target: Path) -> list[tuple[str, str]]:
     """Files of both dumps that are the same tensor, by name without the time stamp."""
 
-    def named(root: Path) -> dict[str, Path]:
+    def named(root: Path) -> dict[str, str]:
         found = {}
-        for path in root.rglob("*.npy"):
-            found[f"{path.parent.name}/{path.name[:-25]}"] = path  # the graph's number counts on in a process
+        for folder, _, names in os.walk(root):
+            step = os.path.basename(folder)  # the graph's number counts on in a process
+            for name in names:
+                if name.endswith(".npy"):
+                    found[f"{step}/{name[:-25]}"] = f"{folder}/{name}"
         return found
 
     left, right = named(golden), named(target)
@@ -67,7 +70,7 @@ def ulps(x: np.ndarray) -> np.ndarray:
     return np.where(bits < 0, -(bits & 0x7FFFFFFF), bits)
 
 
-def numpy_metrics(golden: Path, target: Path) -> dict[str, Any]:
+def numpy_metrics(golden: str, target: str) -> dict[str, Any]:
     """Every metric of one pair, as a user would write it with NumPy."""
     b, a = np.load(golden), np.load(target)
     if b.dtype.kind != "f" or b.size == 0:
@@ -99,7 +102,7 @@ def numpy_metrics(golden: Path, target: Path) -> dict[str, Any]:
     }
 
 
-def each(pairs: list[tuple[Path, Path]], function: Callable[[Path, Path], object]) -> Callable[[], object]:
+def each(pairs: list[tuple[str, str]], function: Callable[[str, str], object]) -> Callable[[], object]:
     def run() -> None:
         for golden, target in pairs:
             function(golden, target)
@@ -107,18 +110,22 @@ def each(pairs: list[tuple[Path, Path]], function: Callable[[Path, Path], object
     return run
 
 
-def allclose(golden: Path, target: Path) -> bool:
+def allclose(golden: str, target: str) -> bool:
     a, b = np.load(target), np.load(golden)
     return np.allclose(a, b) if b.dtype.kind in "fiub" else bool((a == b).all())
 
 
-def ours(golden: Path, target: Path, threads: int) -> Callable[[], object]:
-    command = [PROGRAM, "compare", golden, target, "-q", "--read-all", "--threads", str(threads)]
+def ours(
+    golden: Path, target: Path, threads: int, *, with_hashes: bool = False, cpu: str | None = None
+) -> Callable[[], object]:
+    command = [PROGRAM, "compare", golden, target, "-q", "--threads", str(threads)]
+    command += [] if with_hashes else ["--read-all"]
     if threads == 1 and shutil.which("taskset"):
         command = ["taskset", "-c", "0", *command]
+    environment = {**os.environ, "FXTAP_CPU": cpu} if cpu else None
 
     def run() -> None:
-        done = subprocess.run(command, stdout=subprocess.DEVNULL, check=False)
+        done = subprocess.run(command, stdout=subprocess.DEVNULL, env=environment, check=False)
         assert done.returncode in (0, 1)
 
     return run
@@ -138,7 +145,7 @@ def peak_private_mib(command: list[str | Path]) -> float:
     return peak / 1024
 
 
-def limit(pairs: list[tuple[Path, Path]], work: Path) -> Callable[[], float]:
+def limit(pairs: list[tuple[str, str]], work: Path) -> Callable[[], float]:
     program, listing = work / "limit_reader", work / "list"
     source = ROOT / "bench" / "limit_reader.c"
     subprocess.run(["cc", "-O3", "-march=native", "-D_GNU_SOURCE", source, "-o", program], check=True)
@@ -152,14 +159,16 @@ def limit(pairs: list[tuple[Path, Path]], work: Path) -> Callable[[], float]:
 
 
 def measure(golden: Path, target: Path, work: Path, rounds: int, sample: int = 1) -> dict[str, Any]:
-    """NumPy sees every `sample`-th pair alone; its seconds are scaled up."""
+    """NumPy sees every `sample`-th pair alone; its seconds are scaled up. Finding the pairs is part of everyone's work."""
     pairs = list_pairs(golden, target)
     some = pairs[::sample]
-    n_bytes = sum(path.stat().st_size for pair in pairs for path in pair)
+    n_bytes = sum(os.stat(path).st_size for pair in pairs for path in pair)
     seconds = alternate(
         {
             "ours_1": ours(golden, target, 1),
+            "ours_1_avx2": ours(golden, target, 1, cpu="avx2"),
             "ours_2": ours(golden, target, 2),
+            "find_pairs": lambda: list_pairs(golden, target) and None,
             "limit": limit(pairs, work),
             "allclose": each(some, allclose),
             "numpy": each(some, numpy_metrics),
@@ -167,7 +176,7 @@ def measure(golden: Path, target: Path, work: Path, rounds: int, sample: int = 1
         rounds,
     )
     for name in ("allclose", "numpy"):
-        seconds[name] *= len(pairs) / len(some)
+        seconds[name] = seconds[name] * len(pairs) / len(some) + seconds["find_pairs"]
     private = peak_private_mib([PROGRAM, "compare", golden, target, "-q", "--read-all"])
     return {
         "pairs": len(pairs),
@@ -177,6 +186,7 @@ def measure(golden: Path, target: Path, work: Path, rounds: int, sample: int = 1
         "numpy_over_ours_2": seconds["numpy"] / seconds["ours_2"],
         "allclose_over_ours_1": seconds["allclose"] / seconds["ours_1"],
         "share_of_limit_1": seconds["limit"] / seconds["ours_1"],
+        "share_of_limit_1_avx2": seconds["limit"] / seconds["ours_1_avx2"],
         "private_mib": private,
     }
 
@@ -188,20 +198,50 @@ def large(work: Path, model: str, rounds: int) -> dict[str, Any]:
 
 
 def small(work: Path, _model: str, rounds: int) -> dict[str, Any]:
-    """100,000 pairs of a kilobyte, in steps of a hundred."""
+    """100,000 pairs of 256 float32 each, in 1,000 steps of 100 nodes, without an index; all agree, none exactly."""
     random = np.random.default_rng(0)
     header = io.BytesIO()
     np.save(header, np.zeros(256, np.float32))
     start = header.getvalue()[:128]
-    for side in ("golden", "target"):
-        for step in range(1000):
+    for step in range(1000):
+        values = random.random((100, 256), np.float32)
+        noise = (1 + 1e-6 * random.random((100, 256))).astype(np.float32)
+        for side in ("golden", "target"):
             folder = work / side / "worldsize1_global_rank0" / "graph_1" / str(step)
             folder.mkdir(parents=True)
-            values = random.random((100, 256), np.float32)
+            values = values * noise if side == "target" else values
             for i in range(100):
                 name = f"mul_{i}-aten.mul.Tensor.OUTPUT.0.20260101000000{i:06d}.npy"
                 (folder / name).write_bytes(start + values[i].tobytes())
     return measure(work / "golden", work / "target", work, rounds, 20)
+
+
+def chain(x: torch.Tensor) -> torch.Tensor:
+    for i in range(33):
+        x = x.mul(1.0 + 1e-3 * i)
+    return x
+
+
+def indexed(work: Path, _model: str, rounds: int) -> dict[str, Any]:
+    """About 100,000 pairs of two fxtap dumps of one thing: settled by hash, and read all the same."""
+    for side in ("golden", "target"):
+        torch._dynamo.reset()
+        generator = torch.Generator().manual_seed(1)
+        function = torch.compile(chain, backend=backend)
+        with fxtap.dump(work / side):
+            for _ in range(1000):
+                function(torch.rand(256, generator=generator))
+    golden, target = work / "golden", work / "target"
+    contenders = {
+        "by_hash": ours(golden, target, 2, with_hashes=True),
+        "read_all": ours(golden, target, 2),
+    }
+    return {
+        "pairs": sum(1 for _ in golden.rglob("*.npy")),
+        "seconds": alternate(contenders, rounds),
+        "private_mib": peak_private_mib([PROGRAM, "compare", golden, target, "-q"]),
+        "private_mib_read_all": peak_private_mib([PROGRAM, "compare", golden, target, "-q", "--read-all"]),
+    }
 
 
 def page(work: Path, _model: str, rounds: int) -> dict[str, Any]:
@@ -226,12 +266,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", default="gpt2", help="of bench/models.py")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--only", choices=["large", "small", "page"])
+    parser.add_argument("--only", choices=["large", "small", "indexed", "page"])
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")
     results = {}
-    for section in (large, small, page):
+    for section in (large, small, indexed, page):
         if arguments.only in (None, section.__name__):
             with tempfile.TemporaryDirectory(prefix="fxtap-bench-") as work:
                 results[section.__name__] = section(Path(work), arguments.model, arguments.rounds)

@@ -75,10 +75,7 @@ static fxtap_status begin(fx_comparison *c, fxtap_reader *golden, fxtap_reader *
         status = fx_map_load(&c->arena, c->options->map_path, &c->map);
     }
     if (status == FXTAP_OK) {
-        status = fx_side_open(c, &c->golden, golden, true);
-    }
-    if (status == FXTAP_OK) {
-        status = fx_side_open(c, &c->target, target, false);
+        status = fx_sides_open(c, golden, target);
     }
     if (status == FXTAP_OK && c->golden.n_sets == 0 && c->target.n_sets == 0) {
         status = fx_error_at(FXTAP_E_NOT_FOUND, fxtap_reader_path(golden), "no tensors to compare on either side");

@@ -99,7 +99,8 @@ bool fx_verdict_is_bad(fxtap_verdict verdict); /* the values disagree: different
 
 /* ---- side.c, group.c ---- */
 
-fxtap_status fx_side_open(fx_comparison *comparison, fx_side *side, fxtap_reader *reader, bool is_golden);
+/* Both sides, each by a thread of its own where they have readers of their own. */
+fxtap_status fx_sides_open(fx_comparison *comparison, fxtap_reader *golden, fxtap_reader *target);
 /* What the side's reader could not read as it should becomes warnings of the report. */
 fxtap_status fx_side_warnings(fx_comparison *comparison, const fx_side *side, const char *which);
 void fx_side_close(fx_side *side);

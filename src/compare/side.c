@@ -1,4 +1,6 @@
 /* side.c - the steps of one side. */
+#include <pthread.h>
+
 #include "compare/report.h"
 #include "store/list_step.h"
 #include "util/error.h"
@@ -34,7 +36,7 @@ fxtap_status fx_side_warnings(fx_comparison *comparison, const fx_side *side, co
     return FXTAP_OK;
 }
 
-fxtap_status fx_side_open(fx_comparison *comparison, fx_side *side, fxtap_reader *reader, bool is_golden)
+static fxtap_status open_side(fx_comparison *comparison, fx_side *side, fxtap_reader *reader, bool is_golden)
 {
     const fxtap_compare_options *options = comparison->options;
     side->query = (fxtap_tensor_query){
@@ -47,6 +49,36 @@ fxtap_status fx_side_open(fx_comparison *comparison, fx_side *side, fxtap_reader
     };
     side->reader = reader;
     return list_sets(side);
+}
+
+typedef struct opening {
+    fx_comparison *comparison;
+    fxtap_reader *reader;
+    fxtap_status status;
+    fx_error_copy error;
+} opening;
+
+static void *open_target(void *argument)
+{
+    opening *o = argument;
+    o->status = open_side(o->comparison, &o->comparison->target, o->reader, false);
+    fx_error_save(o->status, &o->error);
+    return NULL;
+}
+
+fxtap_status fx_sides_open(fx_comparison *comparison, fxtap_reader *golden, fxtap_reader *target)
+{
+    pthread_t thread;
+    opening other = {.comparison = comparison, .reader = target};
+    bool is_split = golden != target && comparison->options->n_threads != 1 &&
+                    pthread_create(&thread, NULL, open_target, &other) == 0;
+    fxtap_status status = open_side(comparison, &comparison->golden, golden, true);
+    if (is_split) {
+        pthread_join(thread, NULL);
+    } else if (status == FXTAP_OK) {
+        open_target(&other);
+    }
+    return status == FXTAP_OK ? fx_error_restore(&other.error) : status;
 }
 
 void fx_side_close(fx_side *side)
