@@ -3,7 +3,8 @@
     python bench/compare.py [--model gpt2] [--rounds 3] [--only SECTION] [--json FILE]
 
 Contenders take turns (A B C A B C ...) over dumps in the page cache, medians are compared. Nothing is settled by hash.
-msprobe's compare is not among them: it reads nothing but its own dumps. Sections: large, small, indexed, page.
+msprobe (PyPI's mindstudio-probe) reads nothing but its own dumps; where it can be imported, the functions that it calls
+for each pair of arrays, six metrics of ours, take turns too. Sections: large, small, indexed, page.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ def list_pairs(golden: Path, target: Path) -> list[tuple[str, str]]:
     def named(root: Path) -> dict[str, str]:
         found = {}
         for folder, _, names in os.walk(root):
-            step = os.path.basename(folder)  # the graph's number counts on in a process
+            step = folder.rpartition("/")[2]  # the graph's number counts on in a process
             for name in names:
                 if name.endswith(".npy"):
                     found[f"{step}/{name[:-25]}"] = f"{folder}/{name}"
@@ -115,6 +116,26 @@ def allclose(golden: str, target: str) -> bool:
     return np.allclose(a, b) if b.dtype.kind in "fiub" else bool((a == b).all())
 
 
+def msprobe_metrics() -> Callable[[str, str], object] | None:
+    """What msprobe computes of one pair; None where it is not installed."""
+    try:
+        from msprobe.core.compare.npy_compare import compare_ops_apply, npy_data_check
+    except ImportError:
+        print("msprobe is not installed (pip install mindstudio-probe): left out", file=sys.stderr)
+        return None
+
+    def run(golden: str, target: str) -> object:
+        n_value, b_value = np.load(target), np.load(golden)
+        failed, message = npy_data_check(n_value, b_value)
+        return message if failed else compare_ops_apply(n_value, b_value, failed, message)  # scalars are none of it
+
+    return run
+
+
+def n_bytes_of(pairs: list[tuple[str, str]]) -> int:
+    return sum(Path(path).stat().st_size for pair in pairs for path in pair)
+
+
 def ours(
     golden: Path, target: Path, threads: int, *, with_hashes: bool = False, cpu: str | None = None
 ) -> Callable[[], object]:
@@ -159,10 +180,17 @@ def limit(pairs: list[tuple[str, str]], work: Path) -> Callable[[], float]:
 
 
 def measure(golden: Path, target: Path, work: Path, rounds: int, sample: int = 1) -> dict[str, Any]:
-    """NumPy sees every `sample`-th pair alone; its seconds are scaled up. Finding the pairs is part of everyone's work."""
+    """
+    NumPy sees every `sample`-th pair alone, msprobe every tenth of those; their seconds are scaled up, by bytes.
+
+    Finding the pairs is part of everyone's work.
+    """
     pairs = list_pairs(golden, target)
-    some = pairs[::sample]
-    n_bytes = sum(os.stat(path).st_size for pair in pairs for path in pair)
+    n_bytes = n_bytes_of(pairs)
+    shares = {"allclose": pairs[::sample], "numpy": pairs[::sample]}
+    python = {"allclose": allclose, "numpy": numpy_metrics}
+    if msprobe := msprobe_metrics():
+        shares["msprobe"], python["msprobe"] = pairs[:: 10 * sample], msprobe
     seconds = alternate(
         {
             "ours_1": ours(golden, target, 1),
@@ -170,21 +198,19 @@ def measure(golden: Path, target: Path, work: Path, rounds: int, sample: int = 1
             "ours_2": ours(golden, target, 2),
             "find_pairs": lambda: list_pairs(golden, target) and None,
             "limit": limit(pairs, work),
-            "allclose": each(some, allclose),
-            "numpy": each(some, numpy_metrics),
+            **{name: each(shares[name], python[name]) for name in python},
         },
         rounds,
     )
-    for name in ("allclose", "numpy"):
-        seconds[name] = seconds[name] * len(pairs) / len(some) + seconds["find_pairs"]
+    for name, some in shares.items():
+        seconds[name] = seconds[name] * n_bytes / n_bytes_of(some) + seconds["find_pairs"]
     private = peak_private_mib([PROGRAM, "compare", golden, target, "-q", "--read-all"])
     return {
         "pairs": len(pairs),
         "gigabytes": n_bytes / 1e9,
         "seconds": seconds,
-        "numpy_over_ours_1": seconds["numpy"] / seconds["ours_1"],
-        "numpy_over_ours_2": seconds["numpy"] / seconds["ours_2"],
-        "allclose_over_ours_1": seconds["allclose"] / seconds["ours_1"],
+        **{f"{name}_over_ours_{n}": seconds[name] / seconds[f"ours_{n}"] for name in python for n in (1, 2)},
+        "numpy_over_ours_1_avx2": seconds["numpy"] / seconds["ours_1_avx2"],
         "share_of_limit_1": seconds["limit"] / seconds["ours_1"],
         "share_of_limit_1_avx2": seconds["limit"] / seconds["ours_1_avx2"],
         "private_mib": private,
