@@ -29,7 +29,9 @@ RANK = "worldsize1_global_rank0"
 def write_index(rank: Path, version: int) -> None:
     """An index without rows, of some version."""
     with sqlite3.connect(rank / "fxtap.db") as index:
-        index.executescript(f"PRAGMA application_id = {0x66787470}; PRAGMA user_version = {version}; CREATE TABLE run(id);")
+        index.executescript(
+            f"PRAGMA application_id = {0x66787470}; PRAGMA user_version = {version}; CREATE TABLE run(id);"
+        )
     index.close()
 
 

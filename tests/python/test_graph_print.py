@@ -228,6 +228,7 @@ try {
   steps.push(document.querySelector('#panel h2').textContent);
   steps.push(String(document.images.length));
   steps.push([...document.querySelectorAll('#panel li')].map((li) => li.textContent).join(' '));
+  steps.push(String(performance.now()));
   const out = document.createElement('pre');
   out.id = 'probe';
   out.textContent = btoa(unescape(encodeURIComponent(JSON.stringify(steps))));
@@ -251,9 +252,35 @@ def probe(record: _core.Graph, search: str, folder: Path) -> list[str]:
 @pytest.mark.skipif(shutil.which("chromium") is None, reason="Chromium is not installed")
 def test_page_in_a_browser(tmp_path: Path) -> None:
     (captured,) = catch_model("cnn")
-    found, name, _, links = probe(_core.record(captured.gm), "convolution.default", tmp_path)
+    found, name, _, links, _ = probe(_core.record(captured.gm), "convolution.default", tmp_path)
     assert found.startswith("1 of ")
     assert name == "convolution"
     assert "_native_batch_norm_legit_no_training" in links
-    found, name, n_images, _ = probe(_core.record(hostile_graph()), "onerror", tmp_path)
+    found, name, n_images, *_ = probe(_core.record(hostile_graph()), "onerror", tmp_path)
     assert (found, name, n_images) == (f"1 of {len(HOSTILE) + 2} nodes", HOSTILE[3], "0")
+
+
+def layered_graph(n_layers: int) -> GraphModule:
+    """Layers of ten operators, each in a module of its own."""
+    graph = Graph()
+    x = graph.placeholder("x")
+    x.meta["val"] = torch.zeros(2)
+    for i in range(n_layers):
+        first = x
+        for _ in range(10):
+            x = graph.call_function(torch.ops.aten.add.Tensor, (x, first))
+            x.meta |= {
+                "val": torch.zeros(2),
+                "nn_module_stack": {"l": ("model", "m.Model"), "i": (f"model.{i}", "m.L")},
+            }
+    graph.output((x,))
+    return GraphModule(torch.nn.Module(), graph)
+
+
+@pytest.mark.skipif(shutil.which("chromium") is None, reason="Chromium is not installed")
+def test_large_page_is_quick(tmp_path: Path) -> None:
+    """5,000 operators: loaded, opened, closed, laid out again, searched."""
+    found, name, _, _, milliseconds = probe(_core.record(layered_graph(500)), "add_tensor_2500", tmp_path)
+    assert (found, name) == ("1 of 5002 nodes", "add_tensor_2500")
+    assert float(milliseconds) < 10_000, milliseconds
+    print(milliseconds)

@@ -42,20 +42,18 @@ function readStat([place, dtype, shape, file, count, nan, inf, zero, min, max, m
 }
 
 /*
- * Opens modules from the outside in while the picture stays small; one that holds nearly everything is opened in any
- * case, since closed it would show nothing.
+ * Opens modules level by level while the picture stays small; one that holds nearly everything is opened in any case,
+ * since closed it would show nothing.
  */
 function openFirst(modules) {
-  const waiting = [0];
   let boxes = 1;
-  while (waiting.length > 0) {
-    const m = modules[waiting.shift()];
-    const more = m.children.length + m.nodes.length - 1;
-    if (boxes + more <= 150 || m.count > 0.9 * modules[0].count) {
-      m.open = true;
-      boxes += more;
-      waiting.push(...m.children);
-    }
+  let level = [modules[0]];
+  while (level.length > 0) {
+    const more = level.reduce((sum, m) => sum + m.children.length + m.nodes.length - 1, 0);
+    if (boxes + more > 120) level = level.filter((m) => m.count > 0.9 * modules[0].count);
+    else boxes += more;
+    level.forEach((m) => { m.open = true; });
+    level = level.flatMap((m) => m.children.map((child) => modules[child]));
   }
 }
 
