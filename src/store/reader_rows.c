@@ -296,11 +296,12 @@ static fxtap_status take_node(fx_rows *rows, void *context)
     return FXTAP_OK;
 }
 
+/* By position alone, as the index has them: SQLite need not sort. */
 fxtap_status fx_index_load_nodes(fxtap_reader *reader, fx_graph *graph)
 {
     static const char sql[] =
         "SELECT id, name, target, stem, source_file, source_line, source_function, source_code, stack, module_path,"
-        " module_type, flags, skipped FROM node WHERE graph_id = ?1 ORDER BY position, id";
+        " module_type, flags, skipped FROM node WHERE graph_id = ?1 ORDER BY position";
     node_context context = {.reader = reader, .graph = graph};
     return for_each_row(reader, graph->rank, sql, graph->id, take_node, &context);
 }
