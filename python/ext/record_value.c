@@ -36,9 +36,22 @@ static int add_bytes(fx_recorder *r, fxtap_value_kind kind, PyObject *bytes, fxt
     return status;
 }
 
-static int add_other(fx_recorder *r, PyObject *object, fxtap_value *out)
+/* The object's repr; the name of its type where that fails, which is no reason to stop a compilation. */
+static PyObject *describe(PyObject *object)
 {
     PyObject *text = PyObject_Repr(object);
+    if (text == NULL && PyErr_ExceptionMatches(PyExc_Exception)) {
+        PyErr_Clear();
+        PyObject *name = PyType_GetQualName(Py_TYPE(object));
+        text = name == NULL ? NULL : PyUnicode_FromFormat("<%U object>", name);
+        Py_XDECREF(name);
+    }
+    return text;
+}
+
+static int add_other(fx_recorder *r, PyObject *object, fxtap_value *out)
+{
+    PyObject *text = describe(object);
     if (text != NULL && PyUnicode_GetLength(text) > MAX_REPR_BYTES) {
         PyObject *start = PyUnicode_Substring(text, 0, MAX_REPR_BYTES);
         Py_DECREF(text);

@@ -208,13 +208,17 @@ static fxtap_status set_journal(fx_index *index, const fx_rank *rank)
     return code == SQLITE_OK ? FXTAP_OK : fx_index_error(index, code, "set up the index");
 }
 
-static fxtap_status refuse_link(const fx_index *index, const fx_rank *rank)
+/* A link to elsewhere, or what is no file at all: SQLite would follow the one and have odd words for the other. */
+static fxtap_status refuse_others(const fx_index *index, const fx_rank *rank)
 {
     struct stat info;
-    if (fstatat(rank->fd, FX_INDEX_FILE, &info, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(info.st_mode)) {
-        return fx_error_errno(ELOOP, "open the index", index->path);
+    if (fstatat(rank->fd, FX_INDEX_FILE, &info, AT_SYMLINK_NOFOLLOW) != 0 || S_ISREG(info.st_mode)) {
+        return FXTAP_OK;
     }
-    return FXTAP_OK;
+    if (S_ISLNK(info.st_mode) || S_ISDIR(info.st_mode)) {
+        return fx_error_errno(S_ISLNK(info.st_mode) ? ELOOP : EISDIR, "open the index", index->path);
+    }
+    return fx_error_at(FXTAP_E_FORMAT, index->path, "is not a regular file");
 }
 
 /* Whether "FXTAP.DB" is the same file: then letter case does not count below this folder. */
@@ -245,7 +249,7 @@ bool fx_index_is_there(const fx_index *index)
 static fxtap_status open_database(fxtap_dump *dump, const fx_rank *rank)
 {
     fx_index *index = &dump->index;
-    fxtap_status status = refuse_link(index, rank);
+    fxtap_status status = refuse_others(index, rank);
     if (status != FXTAP_OK) {
         return status;
     }

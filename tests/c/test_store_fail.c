@@ -190,6 +190,34 @@ static void test_read_only_folder(void **state)
     tree_remove(root);
 }
 
+/* What stands in the index's place and is no file of ours: refused in words that name it, and left as it is. */
+static void test_index_that_is_no_file(void **state)
+{
+    (void)state;
+    const fxtap_status expected[] = {FXTAP_E_FORMAT, FXTAP_E_FORMAT, FXTAP_E_IO, FXTAP_E_IO};
+    for (size_t kind = 0; kind < COUNT_OF(expected); kind++) {
+        char *root = tree_create();
+        char index[PATH_MAX];
+        assert_int_equal(mkdir(tree_path(root, RANK), 0777), 0);
+        snprintf(index, sizeof index, "%s", tree_path(root, RANK "/fxtap.db"));
+        int made = kind == 0   ? mkfifo(index, 0666)
+                   : kind == 1 ? mknod(index, S_IFSOCK | 0666, 0)
+                   : kind == 2 ? mkdir(index, 0777)
+                               : symlink("elsewhere", index);
+        assert_int_equal(made, 0);
+        fxtap_dump_options options = ss_options(root);
+        fxtap_dump *dump = ss_open(&options);
+        float value = 0;
+        assert_int_equal(ss_run(ss_capture(dump, 1, 1), 1, &value, 1, NULL), expected[kind]);
+        assert_non_null(strstr(fxtap_error_message(), "fxtap.db"));
+        fxtap_dump_close(dump);
+        struct stat info;
+        assert_int_equal(lstat(index, &info), 0);
+        assert_false(S_ISREG(info.st_mode));
+        tree_remove(root);
+    }
+}
+
 static void test_few_descriptors(void **state)
 {
     (void)state;
@@ -476,6 +504,7 @@ int main(void)
         cmocka_unit_test(test_file_size_limit),
         cmocka_unit_test(test_full_disk),
         cmocka_unit_test(test_read_only_folder),
+        cmocka_unit_test(test_index_that_is_no_file),
         cmocka_unit_test(test_few_descriptors),
         cmocka_unit_test(test_each_system_call_fails),
         cmocka_unit_test(test_poor_file_systems),

@@ -304,9 +304,14 @@ class TestFilter:
         with pytest.raises(Exception, match="for node mul"):
             run(tmp_path, lambda x: x * 2 + 1, torch.ones(2), filter=lambda node: node.next)
 
-    def test_everything_rejected_leaves_no_files(self, tmp_path: Path) -> None:
+    def test_everything_rejected_leaves_no_files(self, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
         assert run(tmp_path, lambda x: x + 1, torch.ones(2), filter=lambda node: None).tolist() == [2.0, 2.0]
         assert not list(tmp_path.rglob("*.npy"))
+        assert "the filter keeps no operator of the inference graph" in caplog.text
+
+    def test_something_kept_is_no_reason_to_warn(self, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+        run(tmp_path, lambda x: (x + 1) * 2, torch.ones(2), filter="add*")
+        assert "the filter keeps" not in caplog.text
 
     def test_patterns_on_name_target_and_module_path(self, tmp_path: Path) -> None:
         module = torch.nn.Sequential(torch.nn.Linear(3, 3), torch.nn.ReLU(), torch.nn.Linear(3, 3)).eval()

@@ -355,3 +355,19 @@ def test_a_large_graph_is_quick() -> None:
     record = _core.record(gm)
     assert len(record) == 2002
     assert time.perf_counter() - started < 1
+
+
+def test_constant_that_cannot_print_itself_is_recorded_by_its_type() -> None:
+    class Fickle:
+        is_silent = False
+
+        def __repr__(self) -> str:
+            if self.is_silent:
+                raise RuntimeError("no words")
+            return "words"
+
+    graph = Graph()
+    graph.output(graph.call_function(operator.add, (graph.placeholder("x"), Fickle())))
+    module = GraphModule(torch.nn.Module(), graph)
+    Fickle.is_silent = True
+    assert "Fickle object>" in _core.print_graph(_core.record(module, "forward"), "fx")
