@@ -143,6 +143,7 @@ typedef struct fxtap_pair {
     const int64_t *shape;      /* golden's */
     int32_t target_ndim;
     const int64_t *target_shape;
+    bool golden_recorded, target_recorded; /* dtype and shape stand in the side's index: known without its file */
     const char *detail;        /* one line: why unreadable, what mismatched; "" */
     bool measured;             /* the metrics below mean something */
     bool identical_bits;

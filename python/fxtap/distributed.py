@@ -65,8 +65,7 @@ def compare_sharded(golden: Dump, target: Dump | None = None, *, group: Any = No
     Returns
     -------
     Report, or None
-        On rank 0 the report that one process would have made (but for `fail_fast`: each process stops for itself);
-        None on the others.
+        On rank 0 the report that one process would have made; None on the others.
 
     Raises
     ------

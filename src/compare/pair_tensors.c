@@ -134,6 +134,8 @@ static fxtap_status add_pair(fx_batch *batch, const fx_group_work *group, size_t
         pair->target_name = keep(&comparison->texts, target->name);
         copied &= pair->target_name != NULL;
     }
+    pair->golden_recorded = golden != NULL && golden->has_meta;
+    pair->target_recorded = target != NULL && target->has_meta;
     return copied ? FXTAP_OK : FXTAP_E_NOMEM;
 }
 

@@ -1,5 +1,7 @@
 #include "compare/report.h"
 
+#include <math.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -77,6 +79,30 @@ fxtap_status fx_report_add_group(fxtap_report *report, const fxtap_group *group)
 bool fx_verdict_is_bad(fxtap_verdict verdict)
 {
     return verdict == FXTAP_DIFFERENT || verdict == FXTAP_SHAPE_MISMATCH || verdict == FXTAP_DTYPE_MISMATCH;
+}
+
+void fx_pair_forget(fxtap_pair *pair)
+{
+    if (pair->verdict == FXTAP_ONLY_GOLDEN || pair->verdict == FXTAP_ONLY_TARGET || pair->verdict == FXTAP_UNDEFINED) {
+        return;
+    }
+    fxtap_pair kept = *pair;
+    kept.verdict = FXTAP_NOT_COMPARED;
+    kept.detail = "";
+    /* what judging found begins there */
+    memset(&kept.measured, 0, sizeof kept - offsetof(fxtap_pair, measured));
+    kept.input_error = kept.growth = NAN;
+    if (!kept.golden_recorded) {
+        kept.golden_dtype = FXTAP_DTYPE_NONE;
+        kept.ndim = 0;
+        kept.shape = NULL;
+    }
+    if (!kept.target_recorded) {
+        kept.target_dtype = FXTAP_DTYPE_NONE;
+        kept.target_ndim = 0;
+        kept.target_shape = NULL;
+    }
+    *pair = kept;
 }
 
 static bool new_non_finite(const fxtap_pair *pair)

@@ -94,6 +94,8 @@ void fx_report_sort_warnings(fxtap_report *report); /* the same order whoever ca
 fxtap_status fx_report_add_origin(fxtap_report *report, const fxtap_origin *origin, size_t pair);
 fxtap_status fx_report_add_group(fxtap_report *report, const fxtap_group *group);
 /* Counts verdicts and pairings, finds the first non-finite pair. */
+/* A pair of both sides that was judged beyond the first difference becomes what it would be, had it not been. */
+void fx_pair_forget(fxtap_pair *pair);
 void fx_report_tally(fxtap_report *report);
 bool fx_verdict_is_bad(fxtap_verdict verdict); /* the values disagree: different or mismatched */
 

@@ -230,15 +230,7 @@ static void forget_after(fx_batch *batch, size_t first_bad)
     }
     batch->comparison->found_bad = batch->comparison->report->stopped_early = true;
     for (size_t i = first_bad + 1; i < batch->n_pairs; i++) {
-        fxtap_pair *pair = &batch->pairs[i];
-        bool has_both = batch->sources[i].golden != FX_MISSING && batch->sources[i].target != FX_MISSING;
-        if (has_both && pair->verdict != FXTAP_UNDEFINED) {
-            pair->verdict = FXTAP_NOT_COMPARED;
-            pair->measured = pair->identical_bits = false;
-            pair->golden_stats = pair->target_stats = NULL;
-            pair->n_worst = 0;
-            pair->detail = "";
-        }
+        fx_pair_forget(&batch->pairs[i]);
     }
 }
 

@@ -13,7 +13,7 @@
 #include "util/error.h"
 #include "util/memory.h"
 
-#define MAGIC 0x6872707478663032u /* "fxtprh" and a version, kept when the form changes */
+#define MAGIC 0x6872707478663033u /* "fxtprh" and a version, kept when the form changes */
 #define PAIR_BYTES_MIN 200
 
 static void head_fields(fx_codec *c, fxtap_report *report)
@@ -217,6 +217,32 @@ static fxtap_status merge_heads(fxtap_report *into, fxtap_report *const *shards,
     return status;
 }
 
+/* Each shard stopped at the first difference of its own: what lies beyond the first of all would not have been judged. */
+static void stop_at_first(fxtap_report *into, fxtap_report *const *shards, size_t n_shards)
+{
+    size_t first = 0, group = 0, n_kept = 0;
+    while (first < into->n_pairs && !fx_verdict_is_bad(into->pairs[first].verdict)) {
+        first++;
+    }
+    if (!into->stopped_early || first == into->n_pairs) {
+        return;
+    }
+    for (size_t i = first + 1; i < into->n_pairs; i++) {
+        fx_pair_forget(&into->pairs[i]);
+    }
+    for (size_t i = 0; i < into->n_origins; i++) {
+        if (into->origin_pairs[i] <= first) {
+            into->origins[n_kept] = into->origins[i];
+            into->origin_pairs[n_kept++] = into->origin_pairs[i];
+        }
+    }
+    into->n_origins = n_kept;
+    while (group + 1 < into->n_groups && into->groups[group + 1].first_pair <= first) {
+        group++;
+    }
+    into->n_carried = shards[group % n_shards]->n_carried; /* of the shard that holds the group */
+}
+
 static fxtap_status trim(fxtap_report *report)
 {
     bool *chosen = NULL;
@@ -247,6 +273,7 @@ static fxtap_status merge(fxtap_report *into, fxtap_report *const *shards, size_
     for (size_t s = 0; s < n_shards; s++) {
         fx_arena_adopt(&into->arena, &shards[s]->arena);
     }
+    stop_at_first(into, shards, n_shards);
     fx_report_sort_warnings(into);
     fx_report_tally(into);
     status = fx_link_origins(into, true);

@@ -270,6 +270,8 @@ void fx_pair_fields(fx_codec *c, fxtap_pair *pair)
     fx_codec_i32(c, &pair->source_line);
     shape_fields(c, &pair->ndim, &pair->shape);
     shape_fields(c, &pair->target_ndim, &pair->target_shape);
+    fx_codec_bool(c, &pair->golden_recorded);
+    fx_codec_bool(c, &pair->target_recorded);
     metric_fields(c, pair);
 }
 

@@ -123,6 +123,20 @@ def test_two_steps_of_one_dump(run: Run, chains: Path) -> None:
     assert "Origin  mul_7" in done.stdout
 
 
+def test_stopping_early_is_the_same_every_time(run: Run, tmp_path: Path) -> None:
+    """Other threads are beyond the first difference by then; without an index only files tell dtypes and shapes."""
+    for step in range(40):
+        for side in ("good", "bad"):
+            wrong = 5 if side == "bad" and step == 1 else None
+            write_chain(tmp_path / side, wrong, step=f"{STEP[:-1]}{step}")
+    expected = run("compare", "good", "bad", "--fail-fast", "--threads", "1", "--json", "-")
+    report = strict_json(expected.stdout)
+    assert report["stopped_early"] and report["counts"]["different"] == 1
+    assert report["counts"]["not compared"] == 800 - 20 - 12
+    for _ in range(4):
+        assert run("compare", "good", "bad", "--fail-fast", "--threads", "8", "--json", "-").stdout == expected.stdout
+
+
 def test_replicas(run: Run, tmp_path: Path) -> None:
     for rank in range(3):
         write_chain(tmp_path / "dump", wrong=2 if rank == 2 else None, step=f"worldsize3_global_rank{rank}/graph_1/0")

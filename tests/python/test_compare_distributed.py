@@ -120,6 +120,11 @@ def test_across_ranks(n: int, program: str, sides: Path, tmp_path: Path) -> None
     assert check_same(program, tmp_path, n, ["--across-ranks", str(sides / "bad")]) == 2
 
 
+@pytest.mark.parametrize("n", SIZES)
+def test_stopping_early(n: int, program: str, sides: Path, tmp_path: Path) -> None:
+    assert check_same(program, tmp_path, n, [str(sides / "good"), str(sides / "bad"), "--fail-fast"]) == 1
+
+
 def test_equal_dumps(program: str, sides: Path, tmp_path: Path) -> None:
     assert check_same(program, tmp_path, 2, [str(sides / "good"), str(sides / "good")]) == 0
 
@@ -208,11 +213,15 @@ def test_details_of_merged_reports_are_the_whole(wrong_steps: Sequence[int], tmp
     whole = fxtap.compare(tmp_path / "good", tmp_path / "bad")
     assert len(whole.origins) == 2 * len(wrong_steps)
     assert whole.to_html().count('"golden":[') > 8
-    for n in (2, 3, 4, 7, 40, 60):
-        shards = [fxtap.compare(tmp_path / "good", tmp_path / "bad", shard=(k, n)).serialise() for k in range(n)]
-        merged = fxtap.comparison.Report.merge(shards)
-        assert merged.to_json() == whole.to_json(), n
-        assert merged.to_html() == whole.to_html(), n
+    first = fxtap.compare(tmp_path / "good", tmp_path / "bad", fail_fast=True)
+    for n in (2, 3, 7, 60):
+        for fail_fast, expected in ((False, whole), (True, first)):
+            parts = [
+                fxtap.compare(tmp_path / "good", tmp_path / "bad", fail_fast=fail_fast, shard=(k, n)) for k in range(n)
+            ]
+            merged = fxtap.comparison.Report.merge([part.serialise() for part in parts])
+            assert merged.to_json() == expected.to_json(), (n, fail_fast)
+            assert merged.to_html() == expected.to_html(), (n, fail_fast)
 
 
 @pytest.mark.long
