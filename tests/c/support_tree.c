@@ -114,3 +114,19 @@ void tree_copy(const char *from, const char *to)
 {
     run((const char *const[]){"cp", "-a", from, to, NULL});
 }
+
+char *tree_root;
+
+int tree_make_root(void **state)
+{
+    (void)state;
+    tree_root = tree_create();
+    return 0;
+}
+
+int tree_remove_root(void **state)
+{
+    (void)state;
+    tree_remove(tree_root);
+    return 0;
+}

@@ -10,6 +10,11 @@
 char *tree_create(void);
 void tree_remove(char *path);
 
+/* cmocka's set-up and tear-down for tests that have one folder each, tree_root. */
+extern char *tree_root;
+int tree_make_root(void **state);
+int tree_remove_root(void **state);
+
 /* "root/format..." in a buffer that the next-but-seven call overwrites. */
 const char *tree_path(const char *root, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

@@ -15,22 +15,6 @@
 #define RANK "worldsize1_global_rank0"
 #define GRAPH RANK "/graph_1"
 
-static char *root;
-
-static int make_root(void **state)
-{
-    (void)state;
-    root = tree_create();
-    return 0;
-}
-
-static int remove_root(void **state)
-{
-    (void)state;
-    tree_remove(root);
-    return 0;
-}
-
 typedef struct checked {
     fxtap_reader *reader;
     fxtap_check *check;
@@ -62,7 +46,7 @@ static void expect(const char *path, bool read_data, fxtap_problem_kind kind, co
     const fxtap_problem *problem = only_problem(&result);
     assert_int_equal(problem->kind, kind);
     assert_non_null(strstr(problem->detail, detail));
-    assert_memory_equal(problem->path, root, strlen(root));
+    assert_memory_equal(problem->path, tree_root, strlen(tree_root));
     done(&result);
 }
 
@@ -71,7 +55,7 @@ static const char *file_of(const char *part)
 {
     static char path[4096];
     char command[4200];
-    snprintf(command, sizeof command, "ls '%s/" GRAPH "/0/'*'%s'*", root, part);
+    snprintf(command, sizeof command, "ls '%s/" GRAPH "/0/'*'%s'*", tree_root, part);
     FILE *pipe = popen(command, "r");
     assert_non_null(pipe);
     assert_non_null(fgets(path, sizeof path, pipe));
@@ -91,20 +75,20 @@ static void separate(const char *path) /* from its other names, and writable */
 static void test_sound_dumps(void **state)
 {
     (void)state;
-    sd_write(root, 0, 3);
+    sd_write(tree_root, 0, 3);
     for (int read_data = 0; read_data < 2; read_data++) {
-        checked result = check_path(root, read_data != 0);
+        checked result = check_path(tree_root, read_data != 0);
         assert_int_equal(fxtap_check_problem_count(result.check), 0);
         assert_int_equal(fxtap_check_file_count(result.check), 18);
         assert_null(fxtap_check_problem(result.check, 0));
         done(&result);
     }
-    sd_write(root, 1000, 1); /* a second run moves its files into the first's folder */
-    checked result = check_path(root, true);
+    sd_write(tree_root, 1000, 1); /* a second run moves its files into the first's folder */
+    checked result = check_path(tree_root, true);
     assert_int_equal(fxtap_check_problem_count(result.check), 0);
     assert_int_equal(fxtap_check_file_count(result.check), 24);
     done(&result);
-    result = check_path(tree_path(root, GRAPH "/0"), true);
+    result = check_path(tree_path(tree_root, GRAPH "/0"), true);
     assert_int_equal(fxtap_check_problem_count(result.check), 0);
     done(&result);
 }
@@ -112,71 +96,71 @@ static void test_sound_dumps(void **state)
 static void test_missing(void **state)
 {
     (void)state;
-    sd_write(root, 0, 1);
+    sd_write(tree_root, 0, 1);
     assert_int_equal(unlink(file_of("mul.Scalar.INPUT.0")), 0);
-    expect(root, false, FXTAP_PROBLEM_MISSING_FILE, "not there");
+    expect(tree_root, false, FXTAP_PROBLEM_MISSING_FILE, "not there");
 }
 
 static void test_cut_at_any_byte(void **state)
 {
     (void)state;
-    sd_write(root, 0, 1);
+    sd_write(tree_root, 0, 1);
     const char *path = file_of("mul.Scalar.INPUT.0");
     separate(path);
     struct stat info;
     assert_int_equal(stat(path, &info), 0);
     for (off_t length = info.st_size - 1; length >= 0; length -= length > 12 ? 7 : 1) {
         assert_int_equal(truncate(path, length), 0);
-        expect(root, false, FXTAP_PROBLEM_BAD_FILE, "");
+        expect(tree_root, false, FXTAP_PROBLEM_BAD_FILE, "");
     }
 }
 
 static void test_foreign_and_trailing(void **state)
 {
     (void)state;
-    sd_write(root, 0, 1);
+    sd_write(tree_root, 0, 1);
     const char *path = file_of("mul.Scalar.INPUT.0");
     separate(path);
     FILE *file = fopen(path, "ab");
     fputs("more", file);
     fclose(file);
-    expect(root, true, FXTAP_PROBLEM_TRAILING, "4 bytes follow");
+    expect(tree_root, true, FXTAP_PROBLEM_TRAILING, "4 bytes follow");
     tree_write(path, "\0\0\0\0\0\0\0\0\0\0 zeros where the magic was", 36);
-    expect(root, true, FXTAP_PROBLEM_BAD_FILE, "");
+    expect(tree_root, true, FXTAP_PROBLEM_BAD_FILE, "");
 }
 
 static void test_changed_contents(void **state)
 {
     (void)state;
-    sd_write(root, 0, 1);
+    sd_write(tree_root, 0, 1);
     const char *path = file_of("mul.Scalar.INPUT.0");
     separate(path);
     FILE *file = fopen(path, "r+b");
     fseek(file, -1, SEEK_END);
     fputc(0x42, file);
     fclose(file);
-    checked result = check_path(root, false);
+    checked result = check_path(tree_root, false);
     assert_int_equal(fxtap_check_problem_count(result.check), 0);
     done(&result);
-    expect(root, true, FXTAP_PROBLEM_HASH, "not what was written");
+    expect(tree_root, true, FXTAP_PROBLEM_HASH, "not what was written");
     assert_int_equal(unlink(path), 0);
     static const float other[] = {1, 2, 3};
     tree_write_floats(path, other, 3);
-    expect(root, false, FXTAP_PROBLEM_BAD_FILE, "holds float32 3, the index has float32 2x3");
+    expect(tree_root, false, FXTAP_PROBLEM_BAD_FILE, "holds float32 3, the index has float32 2x3");
 }
 
 /* A file that was changed under one of its names is wrong under all of them. */
 static void test_hard_links(void **state)
 {
     (void)state;
-    sd_write(root, 0, 1);
+    sd_write(tree_root, 0, 1);
     const char *path = file_of("mul.Scalar.OUTPUT.0");
     assert_int_equal(chmod(path, 0600), 0);
     FILE *file = fopen(path, "r+b");
     fseek(file, -1, SEEK_END);
     fputc(0x42, file);
     fclose(file);
-    checked result = check_path(root, true);
+    checked result = check_path(tree_root, true);
     assert_int_equal(fxtap_check_problem_count(result.check), 2);
     for (size_t i = 0; i < 2; i++) {
         assert_int_equal(fxtap_check_problem(result.check, i)->kind, FXTAP_PROBLEM_HASH);
@@ -187,18 +171,18 @@ static void test_hard_links(void **state)
 static void test_unindexed(void **state)
 {
     (void)state;
-    sd_write(root, 0, 1);
+    sd_write(tree_root, 0, 1);
     static const float values[] = {1};
     static const char *const places[] = {GRAPH "/0/other.npy", GRAPH "/other.npy", RANK "/other.npy",
                                          GRAPH "/0/mul-aten.mul.Scalar.INPUT.9.20260101000000000001.npy"};
     for (size_t i = 0; i < COUNT_OF(places); i++) {
-        const char *path = tree_path(root, "%s", places[i]);
+        const char *path = tree_path(tree_root, "%s", places[i]);
         tree_write_floats(path, values, 1);
-        expect(root, true, FXTAP_PROBLEM_UNINDEXED, "not in the index");
+        expect(tree_root, true, FXTAP_PROBLEM_UNINDEXED, "not in the index");
         assert_int_equal(unlink(path), 0);
     }
-    assert_int_equal(symlink("/etc", tree_path(root, GRAPH "/7")), 0);
-    expect(root, true, FXTAP_PROBLEM_BAD_FILE, "symbolic link");
+    assert_int_equal(symlink("/etc", tree_path(tree_root, GRAPH "/7")), 0);
+    expect(tree_root, true, FXTAP_PROBLEM_BAD_FILE, "symbolic link");
 }
 
 static void test_steps(void **state)
@@ -206,13 +190,13 @@ static void test_steps(void **state)
     (void)state;
     static const float values[SD_N_VALUES] = {1, 2, 3, 4, 5, 6};
     sd_set_clock(0);
-    small_dump small = sd_open(root, FXTAP_DUMP_NPY);
+    small_dump small = sd_open(tree_root, FXTAP_DUMP_NPY);
     sd_step(&small, values, false);
     sd_step(&small, values, true);
     sd_close(&small);
-    tree_copy(tree_path(root, GRAPH "/0"), tree_path(root, GRAPH "/.9-1.partial"));
-    tree_copy(tree_path(root, GRAPH "/0"), tree_path(root, GRAPH "/5"));
-    checked result = check_path(root, true);
+    tree_copy(tree_path(tree_root, GRAPH "/0"), tree_path(tree_root, GRAPH "/.9-1.partial"));
+    tree_copy(tree_path(tree_root, GRAPH "/0"), tree_path(tree_root, GRAPH "/5"));
+    checked result = check_path(tree_root, true);
     static const fxtap_problem_kind kinds[] = {FXTAP_PROBLEM_FAILED_STEP, FXTAP_PROBLEM_UNINDEXED,
                                                FXTAP_PROBLEM_PARTIAL_STEP};
     assert_int_equal(fxtap_check_problem_count(result.check), 3);
@@ -226,9 +210,9 @@ static void test_steps(void **state)
 static void test_index_alone(void **state)
 {
     (void)state;
-    sd_write(root, 0, 1);
-    tree_write(tree_path(root, RANK "/fxtap.db"), "not one", 7);
-    checked result = check_path(root, true);
+    sd_write(tree_root, 0, 1);
+    tree_write(tree_path(tree_root, RANK "/fxtap.db"), "not one", 7);
+    checked result = check_path(tree_root, true);
     assert_int_equal(fxtap_check_problem_count(result.check), 1);
     assert_int_equal(fxtap_check_problem(result.check, 0)->kind, FXTAP_PROBLEM_INDEX);
     done(&result);
@@ -264,20 +248,20 @@ static void test_non_finite_values(void **state)
     static const float enters[SD_N_VALUES] = {1, 2, (float)INFINITY, 4, 5, 6};
     static const float overflows[SD_N_VALUES] = {1, 2, 3e38f, 4, 5, 6};
     sd_set_clock(0);
-    small_dump small = sd_open(root, FXTAP_DUMP_NPY);
+    small_dump small = sd_open(tree_root, FXTAP_DUMP_NPY);
     sd_step(&small, enters, false);
     sd_step(&small, overflows, false);
     sd_close(&small);
     for (int read_data = 0; read_data < 2; read_data++) {
-        checked result = check_path(root, read_data != 0);
+        checked result = check_path(tree_root, read_data != 0);
         expect_non_finite(&result);
         done(&result);
     }
-    assert_int_equal(unlink(tree_path(root, RANK "/fxtap.db")), 0); /* the same from the files alone */
-    checked result = check_path(root, true);
+    assert_int_equal(unlink(tree_path(tree_root, RANK "/fxtap.db")), 0); /* the same from the files alone */
+    checked result = check_path(tree_root, true);
     expect_non_finite(&result);
     done(&result);
-    result = check_path(root, false);
+    result = check_path(tree_root, false);
     assert_int_equal(fxtap_check_problem_count(result.check), 0);
     done(&result);
 }
@@ -286,10 +270,10 @@ static void test_plain_files(void **state)
 {
     (void)state;
     static const float values[] = {1, (float)NAN};
-    tree_write_floats(tree_path(root, "plain/a.npy"), values, 1);
-    tree_write_floats(tree_path(root, "plain/b.npy"), values, 2);
-    tree_write(tree_path(root, "plain/c.npy"), "x", 1);
-    checked result = check_path(tree_path(root, "plain"), true);
+    tree_write_floats(tree_path(tree_root, "plain/a.npy"), values, 1);
+    tree_write_floats(tree_path(tree_root, "plain/b.npy"), values, 2);
+    tree_write(tree_path(tree_root, "plain/c.npy"), "x", 1);
+    checked result = check_path(tree_path(tree_root, "plain"), true);
     assert_int_equal(fxtap_check_file_count(result.check), 3);
     assert_int_equal(fxtap_check_problem_count(result.check), 2);
     assert_int_equal(fxtap_check_problem(result.check, 0)->kind, FXTAP_PROBLEM_BAD_FILE);
@@ -316,10 +300,10 @@ static bool log_progress(void *context, uint64_t done_files, uint64_t total)
 static void test_progress_and_stop(void **state)
 {
     (void)state;
-    sd_write(root, 0, 3);
+    sd_write(tree_root, 0, 3);
     fxtap_reader *reader = NULL;
     fxtap_check *check = NULL;
-    assert_int_equal(fxtap_reader_open(root, &reader), FXTAP_OK);
+    assert_int_equal(fxtap_reader_open(tree_root, &reader), FXTAP_OK);
     progress_log log = {.stop_at = UINT64_MAX};
     assert_int_equal(fxtap_reader_check(reader, true, log_progress, &log, &check), FXTAP_OK);
     assert_int_equal(log.last, 18);
@@ -333,7 +317,7 @@ static void test_progress_and_stop(void **state)
     fxtap_reader_close(reader);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, make_root, remove_root)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, tree_make_root, tree_remove_root)
 
 int main(void)
 {

@@ -12,38 +12,22 @@
 #include "support_tree.h"
 #include "util/memory.h"
 
-static char *root;
-
-static int make_root(void **state)
-{
-    (void)state;
-    root = tree_create();
-    return 0;
-}
-
-static int remove_root(void **state)
-{
-    (void)state;
-    tree_remove(root);
-    return 0;
-}
-
 /* ---- TorchAir's dumps ---- */
 
 static void unpack(const char *model)
 {
     char archive[512];
     snprintf(archive, sizeof archive, "%s/torchair/dumps/%s.tar.gz", FXTAP_TEST_DATA, model);
-    tree_unpack(archive, root);
+    tree_unpack(archive, tree_root);
 }
 
 static void test_reads_a_torchair_dump(void **state)
 {
     (void)state;
     unpack("toy");
-    fxtap_reader *reader = sr_open(root);
+    fxtap_reader *reader = sr_open(tree_root);
     assert_int_equal(fxtap_reader_kind(reader), FXTAP_READ_NAMED);
-    assert_string_equal(fxtap_reader_path(reader), root);
+    assert_string_equal(fxtap_reader_path(reader), tree_root);
     assert_int_equal(fxtap_reader_warning_count(reader), 0);
     assert_int_equal(fxtap_reader_rank_count(reader), 1);
     const fxtap_rank_info *rank = fxtap_reader_rank(reader, 0);
@@ -83,7 +67,7 @@ static void test_tensors_come_in_order(void **state)
 {
     (void)state;
     unpack("toy");
-    fxtap_reader *reader = sr_open(root);
+    fxtap_reader *reader = sr_open(tree_root);
     fxtap_tensor_list *list = sr_list(reader, NULL);
     assert_int_equal(fxtap_tensor_list_count(list), 24);
     static const char *const names[] = {
@@ -96,7 +80,7 @@ static void test_tensors_come_in_order(void **state)
         const fxtap_tensor_info *tensor = fxtap_tensor_list_at(list, i);
         assert_string_equal(tensor->name, names[i % 12]);
         assert_int_equal(tensor->step->step, i / 12);
-        assert_string_equal(tensor->node->graph->path, tree_path(root, "worldsize1_global_rank0/graph_1"));
+        assert_string_equal(tensor->node->graph->path, tree_path(tree_root, "worldsize1_global_rank0/graph_1"));
         assert_int_equal(access(tensor->path, R_OK), 0);
         assert_false(tensor->has_meta);
         assert_int_equal(fxtap_tensor_load_meta(list, i), FXTAP_OK);
@@ -120,9 +104,9 @@ static void test_pickled_files_are_reported(void **state)
     char bytes[128] = "\x93NUMPY\x01\x00\x36\x00{'descr': '|O', 'fortran_order': False, 'shape': (), }";
     static const char pickle[] = "cos\nsystem\n(S'touch marker'\ntR.";
     memcpy(bytes + 64, pickle, sizeof pickle);
-    tree_write(tree_path(root, "worldsize1_global_rank0/graph_1/0/"
+    tree_write(tree_path(tree_root, "worldsize1_global_rank0/graph_1/0/"
                                "none-aten.op.default.INPUT.1.20261129141540900000.npy"), bytes, 64 + sizeof pickle);
-    fxtap_reader *reader = sr_open(root);
+    fxtap_reader *reader = sr_open(tree_root);
     fxtap_tensor_list *list = sr_list(reader, NULL);
     assert_int_equal(fxtap_tensor_list_count(list), 25);
     for (size_t i = 0; i < 25; i++) {
@@ -141,7 +125,7 @@ static void test_list_positions_and_text(void **state)
 {
     (void)state;
     unpack("misc");
-    fxtap_reader *reader = sr_open(root);
+    fxtap_reader *reader = sr_open(tree_root);
     fxtap_tensor_query query = sr_query_all();
     query.pattern = "cat";
     fxtap_tensor_list *list = sr_list(reader, &query);
@@ -177,7 +161,7 @@ static void test_opens_at_any_level(void **state)
         {"worldsize1_global_rank0/graph_1/0/add-aten.add.Tensor.INPUT.0.20261129141540878525.npy", FXTAP_READ_FILE, 1},
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
-        fxtap_reader *reader = sr_open(tree_path(root, "%s", cases[i].path));
+        fxtap_reader *reader = sr_open(tree_path(tree_root, "%s", cases[i].path));
         assert_int_equal(fxtap_reader_kind(reader), cases[i].kind);
         assert_int_equal(sr_count(reader, NULL), cases[i].n_tensors);
         fxtap_reader_close(reader);
@@ -188,17 +172,17 @@ static void test_moved_folders_are_known_by_their_files(void **state)
 {
     (void)state;
     unpack("toy");
-    const char *graph = tree_path(root, "worldsize1_global_rank0/graph_1");
-    tree_copy(graph, tree_path(root, "good"));
-    tree_copy(tree_path(root, "good/1"), tree_path(root, "late"));
-    fxtap_reader *reader = sr_open(tree_path(root, "good"));
+    const char *graph = tree_path(tree_root, "worldsize1_global_rank0/graph_1");
+    tree_copy(graph, tree_path(tree_root, "good"));
+    tree_copy(tree_path(tree_root, "good/1"), tree_path(tree_root, "late"));
+    fxtap_reader *reader = sr_open(tree_path(tree_root, "good"));
     assert_int_equal(fxtap_reader_kind(reader), FXTAP_READ_NAMED);
     assert_int_equal(sr_count(reader, NULL), 24);
     fxtap_reader_close(reader);
-    reader = sr_open(tree_path(root, "late"));
+    reader = sr_open(tree_path(tree_root, "late"));
     fxtap_tensor_list *list = sr_list(reader, NULL);
     assert_int_equal(fxtap_tensor_list_count(list), 12);
-    assert_string_equal(fxtap_tensor_list_at(list, 0)->step->folder, tree_path(root, "late"));
+    assert_string_equal(fxtap_tensor_list_at(list, 0)->step->folder, tree_path(tree_root, "late"));
     assert_int_equal(fxtap_tensor_list_at(list, 0)->step->state, FXTAP_STEP_WHOLE);
     fxtap_tensor_list_free(list);
     fxtap_reader_close(reader);
@@ -208,7 +192,7 @@ static void test_queries(void **state)
 {
     (void)state;
     unpack("mlp");
-    fxtap_reader *reader = sr_open(root);
+    fxtap_reader *reader = sr_open(tree_root);
     size_t n_all = sr_count(reader, NULL);
     fxtap_tensor_query query = sr_query_all();
     size_t n_parts = 0;
@@ -245,7 +229,7 @@ static const float one[] = {1.0f};
 /* A file of node `node` run at second `second`. */
 static const char *add_file(const char *folder, const char *node, const char *place, unsigned second)
 {
-    const char *path = tree_path(root, "%s/%s-aten.op.default.%s.202510170712%02u000000.npy", folder, node, place,
+    const char *path = tree_path(tree_root, "%s/%s-aten.op.default.%s.202510170712%02u000000.npy", folder, node, place,
                                  second);
     tree_write_floats(path, one, 1);
     return path;
@@ -266,7 +250,7 @@ static void test_numbers_are_ordered_as_numbers(void **state)
         add_file(folder, "m", "OUTPUT.0", 2);
     }
     add_file(GRAPH "/0", "n", "INPUT.alpha", 1);
-    fxtap_reader *reader = sr_open(root);
+    fxtap_reader *reader = sr_open(tree_root);
     assert_int_equal(fxtap_reader_rank_count(reader), 13);
     for (size_t i = 1; i < 13; i++) {
         assert_int_equal(fxtap_reader_rank(reader, i)->rank, i - 1);
@@ -293,7 +277,7 @@ static void test_a_node_of_a_later_step_keeps_its_place(void **state)
     add_file(GRAPH "/1", "b", "OUTPUT.0", 12);
     add_file(GRAPH "/1", "c", "OUTPUT.0", 13);
     add_file(GRAPH "/1", "d", "OUTPUT.0", 14);
-    fxtap_reader *reader = sr_open(root);
+    fxtap_reader *reader = sr_open(tree_root);
     const fxtap_graph_info *const *graphs;
     const fxtap_node_info *const *nodes;
     size_t n;
@@ -316,7 +300,7 @@ static void test_several_runs_in_one_folder(void **state)
             add_file(GRAPH "/0", node, "OUTPUT.0", second + 10 * run);
         }
     }
-    fxtap_reader *reader = sr_open(root);
+    fxtap_reader *reader = sr_open(tree_root);
     fxtap_tensor_query query = sr_query_all();
     fxtap_tensor_list *list = sr_list(reader, &query);
     assert_int_equal(fxtap_tensor_list_count(list), 6);
@@ -340,7 +324,7 @@ static void test_failed_and_partial_steps(void **state)
     add_file(GRAPH "/1", "n", "OUTPUT.0", 4);
     add_file(GRAPH "/.9.partial", "n", "OUTPUT.0", 5);
     add_file(GRAPH "/elsewhere", "n", "OUTPUT.0", 5);
-    fxtap_reader *reader = sr_open(root);
+    fxtap_reader *reader = sr_open(tree_root);
     const fxtap_graph_info *const *graphs;
     const fxtap_step_info *const *steps;
     size_t n;
@@ -362,7 +346,7 @@ static void test_failed_and_partial_steps(void **state)
     fxtap_reader_close(reader);
     static const char *const paths[] = {"1.failed-2", ".9.partial"};
     for (size_t i = 0; i < 2; i++) {
-        reader = sr_open(tree_path(root, GRAPH "/%s", paths[i]));
+        reader = sr_open(tree_path(tree_root, GRAPH "/%s", paths[i]));
         assert_int_equal(sr_count(reader, &query), 1);
         fxtap_reader_close(reader);
     }
@@ -374,13 +358,13 @@ static void test_links_are_not_followed(void **state)
     add_file(GRAPH "/0", "n", "OUTPUT.0", 1);
     add_file("elsewhere/1", "n", "OUTPUT.0", 2);
     const char *file = add_file("elsewhere/1", "m", "OUTPUT.0", 2);
-    assert_int_equal(symlink("../../elsewhere/1", tree_path(root, GRAPH "/1")), 0);
-    assert_int_equal(symlink("../elsewhere", tree_path(root, "worldsize1_global_rank0/graph_2")), 0);
-    assert_int_equal(symlink("worldsize1_global_rank0", tree_path(root, "worldsize2_global_rank1")), 0);
-    assert_int_equal(symlink(file, tree_path(root, GRAPH "/0/%s", strrchr(file, '/') + 1)), 0);
-    assert_int_equal(symlink(".", tree_path(root, "link")), 0);
-    fxtap_reader *reader = sr_open(tree_path(root, "link")); /* the root itself may be one */
-    assert_string_equal(fxtap_reader_path(reader), root);
+    assert_int_equal(symlink("../../elsewhere/1", tree_path(tree_root, GRAPH "/1")), 0);
+    assert_int_equal(symlink("../elsewhere", tree_path(tree_root, "worldsize1_global_rank0/graph_2")), 0);
+    assert_int_equal(symlink("worldsize1_global_rank0", tree_path(tree_root, "worldsize2_global_rank1")), 0);
+    assert_int_equal(symlink(file, tree_path(tree_root, GRAPH "/0/%s", strrchr(file, '/') + 1)), 0);
+    assert_int_equal(symlink(".", tree_path(tree_root, "link")), 0);
+    fxtap_reader *reader = sr_open(tree_path(tree_root, "link")); /* the root itself may be one */
+    assert_string_equal(fxtap_reader_path(reader), tree_root);
     assert_int_equal(sr_count(reader, NULL), 1);
     assert_int_equal(fxtap_reader_warning_count(reader), 4);
     for (size_t i = 0; i < 4; i++) {
@@ -394,7 +378,7 @@ static void test_a_file_swapped_for_a_link_is_not_opened(void **state)
 {
     (void)state;
     const char *path = add_file(GRAPH "/0", "n", "OUTPUT.0", 1);
-    fxtap_reader *reader = sr_open(root);
+    fxtap_reader *reader = sr_open(tree_root);
     fxtap_tensor_list *list = sr_list(reader, NULL);
     assert_int_equal(unlink(path), 0);
     assert_int_equal(fxtap_tensor_load_meta(list, 0), FXTAP_E_IO);
@@ -415,10 +399,10 @@ static void test_other_names_are_counted(void **state)
 {
     (void)state;
     add_file(GRAPH "/0", "n", "OUTPUT.0", 1);
-    tree_write_floats(tree_path(root, GRAPH "/0/weights.npy"), one, 1);
-    tree_write_floats(tree_path(root, GRAPH "/0/bias.npy"), one, 1);
-    tree_write(tree_path(root, GRAPH "/0/notes.txt"), "hello", 5);
-    fxtap_reader *reader = sr_open(root);
+    tree_write_floats(tree_path(tree_root, GRAPH "/0/weights.npy"), one, 1);
+    tree_write_floats(tree_path(tree_root, GRAPH "/0/bias.npy"), one, 1);
+    tree_write(tree_path(tree_root, GRAPH "/0/notes.txt"), "hello", 5);
+    fxtap_reader *reader = sr_open(tree_root);
     assert_int_equal(sr_count(reader, NULL), 1);
     assert_int_equal(fxtap_reader_warning_count(reader), 1);
     assert_non_null(strstr(fxtap_reader_warning(reader, 0), "2 .npy files"));
@@ -430,11 +414,11 @@ static void test_plain_folders(void **state)
     (void)state;
     static const char *const names[] = {"a_2.npy", "a_10.npy", "layers/b.npy"};
     for (size_t i = 0; i < 3; i++) {
-        tree_write_floats(tree_path(root, "plain/%s", names[i]), one, 1);
+        tree_write_floats(tree_path(tree_root, "plain/%s", names[i]), one, 1);
     }
-    tree_write(tree_path(root, "plain/readme.txt"), "x", 1);
-    assert_int_equal(symlink("..", tree_path(root, "plain/loop")), 0);
-    fxtap_reader *reader = sr_open(tree_path(root, "plain"));
+    tree_write(tree_path(tree_root, "plain/readme.txt"), "x", 1);
+    assert_int_equal(symlink("..", tree_path(tree_root, "plain/loop")), 0);
+    fxtap_reader *reader = sr_open(tree_path(tree_root, "plain"));
     assert_int_equal(fxtap_reader_kind(reader), FXTAP_READ_PLAIN);
     assert_int_equal(fxtap_reader_warning_count(reader), 1);
     fxtap_tensor_list *list = sr_list(reader, NULL);
@@ -455,13 +439,13 @@ static void test_nothing_to_read(void **state)
 {
     (void)state;
     fxtap_reader *reader = NULL;
-    assert_int_equal(fxtap_reader_open(root, &reader), FXTAP_E_NOT_FOUND);
-    assert_int_equal(fxtap_reader_open(tree_path(root, "absent"), &reader), FXTAP_E_IO);
+    assert_int_equal(fxtap_reader_open(tree_root, &reader), FXTAP_E_NOT_FOUND);
+    assert_int_equal(fxtap_reader_open(tree_path(tree_root, "absent"), &reader), FXTAP_E_IO);
     assert_int_equal(fxtap_error_errno(), 2);
     assert_int_equal(fxtap_reader_open("/dev/null", &reader), FXTAP_E_FORMAT);
     assert_null(reader);
-    tree_mkdir(tree_path(root, GRAPH));
-    reader = sr_open(root); /* a dump of nothing */
+    tree_mkdir(tree_path(tree_root, GRAPH));
+    reader = sr_open(tree_root); /* a dump of nothing */
     assert_int_equal(sr_count(reader, NULL), 0);
     fxtap_reader_close(reader);
     fxtap_reader_close(NULL);
@@ -472,7 +456,7 @@ static void test_a_nested_dump_is_pointed_out(void **state)
 {
     (void)state;
     add_file("runs/good/" GRAPH "/0", "n", "OUTPUT.0", 1);
-    fxtap_reader *reader = sr_open(tree_path(root, "runs"));
+    fxtap_reader *reader = sr_open(tree_path(tree_root, "runs"));
     assert_int_equal(fxtap_reader_kind(reader), FXTAP_READ_PLAIN);
     assert_int_equal(fxtap_reader_warning_count(reader), 1);
     assert_non_null(strstr(fxtap_reader_warning(reader, 0), "runs/good holds a dump of its own"));
@@ -506,8 +490,8 @@ static void test_every_allocation_may_fail(void **state)
 {
     (void)state;
     unpack("toy");
-    tree_write_floats(tree_path(root, "plain/a.npy"), one, 1);
-    const char *paths[] = {root, tree_path(root, "plain")};
+    tree_write_floats(tree_path(tree_root, "plain/a.npy"), one, 1);
+    const char *paths[] = {tree_root, tree_path(tree_root, "plain")};
     for (size_t i = 0; i < COUNT_OF(paths); i++) {
         fxtap_status status = FXTAP_E_NOMEM;
         for (long long n = 0; status == FXTAP_E_NOMEM; n++) {
@@ -520,7 +504,7 @@ static void test_every_allocation_may_fail(void **state)
     }
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, make_root, remove_root)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, tree_make_root, tree_remove_root)
 
 int main(void)
 {

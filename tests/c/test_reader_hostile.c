@@ -16,25 +16,9 @@
 #define RANK "worldsize1_global_rank0"
 #define INDEX RANK "/" FX_INDEX_FILE
 
-static char *root;
-
-static int make_root(void **state)
-{
-    (void)state;
-    root = tree_create();
-    return 0;
-}
-
-static int remove_root(void **state)
-{
-    (void)state;
-    tree_remove(root);
-    return 0;
-}
-
 static void assert_read_by_names(size_t n_tensors)
 {
-    fxtap_reader *reader = sr_open(root);
+    fxtap_reader *reader = sr_open(tree_root);
     assert_int_equal(sr_count(reader, NULL), n_tensors);
     assert_true(fxtap_reader_warning_count(reader) >= 1);
     assert_non_null(strstr(fxtap_reader_warning(reader, 0), FX_INDEX_FILE));
@@ -44,8 +28,8 @@ static void assert_read_by_names(size_t n_tensors)
 static void test_an_index_that_is_none(void **state)
 {
     (void)state;
-    sd_write(root, 0, 1);
-    const char *index = tree_path(root, INDEX);
+    sd_write(tree_root, 0, 1);
+    const char *index = tree_path(tree_root, INDEX);
     static char zeros[5000];
     tree_write(index, "no database", 11);
     assert_read_by_names(6);
@@ -76,21 +60,21 @@ static void test_another_database(void **state)
         " SELECT x + 1 FROM c) SELECT x AS step_id, x AS slot_id, x AS stamp_us, x AS value_id, NULL AS skipped FROM c",
     };
     for (size_t i = 0; i < COUNT_OF(damages); i++) {
-        sd_write(root, 0, 1);
-        sr_sql(tree_path(root, INDEX), damages[i]);
+        sd_write(tree_root, 0, 1);
+        sr_sql(tree_path(tree_root, INDEX), damages[i]);
         assert_read_by_names(6);
-        tree_remove(root);
-        root = tree_create();
+        tree_remove(tree_root);
+        tree_root = tree_create();
     }
 }
 
 static void test_an_index_from_the_future(void **state)
 {
     (void)state;
-    sd_write(root, 0, 1);
-    sr_sql(tree_path(root, INDEX), "PRAGMA user_version = 1000");
+    sd_write(tree_root, 0, 1);
+    sr_sql(tree_path(tree_root, INDEX), "PRAGMA user_version = 1000");
     fxtap_reader *reader = NULL;
-    assert_int_equal(fxtap_reader_open(root, &reader), FXTAP_E_UNSUPPORTED);
+    assert_int_equal(fxtap_reader_open(tree_root, &reader), FXTAP_E_UNSUPPORTED);
     assert_non_null(strstr(fxtap_error_message(), "an index from the future"));
     assert_null(reader);
 }
@@ -98,13 +82,13 @@ static void test_an_index_from_the_future(void **state)
 static void test_one_of_two_indexes_from_the_future(void **state)
 {
     (void)state;
-    sd_write(root, 0, 1);
-    char *moved = strdup(tree_path(root, "worldsize2_global_rank1"));
-    assert_int_equal(rename(tree_path(root, RANK), moved), 0);
+    sd_write(tree_root, 0, 1);
+    char *moved = strdup(tree_path(tree_root, "worldsize2_global_rank1"));
+    assert_int_equal(rename(tree_path(tree_root, RANK), moved), 0);
     free(moved);
-    sr_sql(tree_path(root, "worldsize2_global_rank1/" FX_INDEX_FILE), "PRAGMA user_version = 1000");
-    sd_write(root, 0, 1);
-    fxtap_reader *reader = sr_open(root);
+    sr_sql(tree_path(tree_root, "worldsize2_global_rank1/" FX_INDEX_FILE), "PRAGMA user_version = 1000");
+    sd_write(tree_root, 0, 1);
+    fxtap_reader *reader = sr_open(tree_root);
     assert_int_equal(sr_count(reader, NULL), 7 + 6); /* of an index also what has no file */
     assert_int_equal(fxtap_reader_warning_count(reader), 1);
     assert_non_null(strstr(fxtap_reader_warning(reader, 0), "its version is 1000"));
@@ -145,9 +129,9 @@ static void test_hostile_rows(void **state)
         "DELETE FROM slot",
     };
     for (size_t i = 0; i < COUNT_OF(attacks); i++) {
-        sd_write(root, 0, 1);
-        sr_sql(tree_path(root, INDEX), attacks[i]);
-        fxtap_reader *reader = sr_open(root);
+        sd_write(tree_root, 0, 1);
+        sr_sql(tree_path(tree_root, INDEX), attacks[i]);
+        fxtap_reader *reader = sr_open(tree_root);
         fxtap_tensor_query query = sr_query_all();
         query.with_incomplete = true;
         query.run = -1;
@@ -157,7 +141,7 @@ static void test_hostile_rows(void **state)
             (void)fxtap_tensor_load_stats(list, j);
             assert_non_null(info->name);
             if (info->path != NULL) {
-                assert_memory_equal(info->path, root, strlen(root));
+                assert_memory_equal(info->path, tree_root, strlen(tree_root));
                 assert_null(strstr(info->path, ".."));
             }
         }
@@ -166,8 +150,8 @@ static void test_hostile_rows(void **state)
         assert_int_equal(fxtap_reader_check(reader, true, NULL, NULL, &check), FXTAP_OK);
         fxtap_check_free(check);
         fxtap_reader_close(reader);
-        tree_remove(root);
-        root = tree_create();
+        tree_remove(tree_root);
+        tree_root = tree_create();
     }
 }
 
@@ -175,8 +159,8 @@ static void test_hostile_rows(void **state)
 static void test_damaged_pages(void **state)
 {
     (void)state;
-    sd_write(root, 0, 2);
-    const char *index = tree_path(root, INDEX);
+    sd_write(tree_root, 0, 2);
+    const char *index = tree_path(tree_root, INDEX);
     FILE *file = fopen(index, "rb");
     assert_non_null(file);
     static unsigned char whole[1 << 18], damaged[1 << 18];
@@ -191,7 +175,7 @@ static void test_damaged_pages(void **state)
         }
         tree_write(index, damaged, round % 4 == 0 ? n_bytes - n_bytes / 3 : n_bytes);
         fxtap_reader *reader = NULL;
-        fxtap_status status = fxtap_reader_open(root, &reader);
+        fxtap_status status = fxtap_reader_open(tree_root, &reader);
         assert_int_equal(status, FXTAP_OK);
         fxtap_check *check = NULL;
         assert_int_equal(fxtap_reader_check(reader, false, NULL, NULL, &check), FXTAP_OK);
@@ -201,7 +185,7 @@ static void test_damaged_pages(void **state)
     }
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, make_root, remove_root)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, tree_make_root, tree_remove_root)
 
 int main(void)
 {

@@ -20,22 +20,6 @@
 #define GRAPH RANK "/graph_1"
 #define INDEX RANK "/" FX_INDEX_FILE
 
-static char *root;
-
-static int make_root(void **state)
-{
-    (void)state;
-    root = tree_create();
-    return 0;
-}
-
-static int remove_root(void **state)
-{
-    (void)state;
-    tree_remove(root);
-    return 0;
-}
-
 static const fxtap_graph_info *first_graph(fxtap_reader *reader)
 {
     const fxtap_graph_info *const *graphs;
@@ -50,8 +34,8 @@ static const fxtap_graph_info *first_graph(fxtap_reader *reader)
 static void test_graph_run_and_nodes(void **state)
 {
     (void)state;
-    sd_write(root, 0, 2);
-    fxtap_reader *reader = sr_open(root);
+    sd_write(tree_root, 0, 2);
+    fxtap_reader *reader = sr_open(tree_root);
     assert_int_equal(fxtap_reader_kind(reader), FXTAP_READ_INDEXED);
     assert_true(fxtap_reader_rank(reader, 0)->has_index);
     assert_int_equal(fxtap_reader_run_count(reader, 0), 1);
@@ -90,8 +74,8 @@ static void test_graph_run_and_nodes(void **state)
 static void test_tensors(void **state)
 {
     (void)state;
-    sd_write(root, 0, 2);
-    fxtap_reader *reader = sr_open(root);
+    sd_write(tree_root, 0, 2);
+    fxtap_reader *reader = sr_open(tree_root);
     fxtap_tensor_list *list = sr_list(reader, NULL);
     static const char *const names[] = {
         "mul-aten.mul.Scalar.INPUT.0",    "mul-aten.mul.Scalar.INPUT.1",      "mul-aten.mul.Scalar.OUTPUT.0",
@@ -130,8 +114,8 @@ static void test_tensors(void **state)
 static void test_index_agrees_with_files(void **state)
 {
     (void)state;
-    sd_write(root, 0, 1);
-    fxtap_reader *indexed = sr_open(root);
+    sd_write(tree_root, 0, 1);
+    fxtap_reader *indexed = sr_open(tree_root);
     fxtap_tensor_list *list = sr_list(indexed, NULL);
     for (size_t i = 0; i < fxtap_tensor_list_count(list); i++) {
         const fxtap_tensor_info *info = fxtap_tensor_list_at(list, i);
@@ -158,9 +142,9 @@ static void test_index_agrees_with_files(void **state)
 static void test_several_runs(void **state)
 {
     (void)state;
-    sd_write(root, 0, 3);
-    sd_write(root, 1000, 1);
-    fxtap_reader *reader = sr_open(root);
+    sd_write(tree_root, 0, 3);
+    sd_write(tree_root, 1000, 1);
+    fxtap_reader *reader = sr_open(tree_root);
     assert_int_equal(fxtap_reader_run_count(reader, 0), 2);
     fxtap_tensor_query query = sr_query_all();
     static const struct {
@@ -178,11 +162,11 @@ static void test_several_runs(void **state)
     fxtap_reader_close(reader);
     /* A step that only the earlier run has is that run's, when it is opened by itself. */
     query.run = 0;
-    reader = sr_open(tree_path(root, GRAPH "/2"));
+    reader = sr_open(tree_path(tree_root, GRAPH "/2"));
     assert_int_equal(sr_count(reader, &query), 7);
     assert_int_equal(first_graph(reader)->run, 1);
     fxtap_reader_close(reader);
-    reader = sr_open(tree_path(root, GRAPH "/0"));
+    reader = sr_open(tree_path(tree_root, GRAPH "/0"));
     assert_int_equal(sr_count(reader, &query), 7);
     assert_int_equal(first_graph(reader)->run, 2);
     fxtap_reader_close(reader);
@@ -191,10 +175,10 @@ static void test_several_runs(void **state)
 static void test_a_run_without_graphs_is_not_the_latest(void **state)
 {
     (void)state;
-    sd_write(root, 0, 1);
-    sr_sql(tree_path(root, INDEX), "INSERT INTO run SELECT 7, pid, host, started_us + 9, NULL, world_size, rank,"
+    sd_write(tree_root, 0, 1);
+    sr_sql(tree_path(tree_root, INDEX), "INSERT INTO run SELECT 7, pid, host, started_us + 9, NULL, world_size, rank,"
                                     " type, fxtap, versions, command FROM run");
-    fxtap_reader *reader = sr_open(root);
+    fxtap_reader *reader = sr_open(tree_root);
     assert_int_equal(fxtap_reader_run_count(reader, 0), 2);
     assert_int_equal(sr_count(reader, NULL), 7);
     fxtap_reader_close(reader);
@@ -205,11 +189,11 @@ static void test_failed_steps(void **state)
     (void)state;
     static const float values[SD_N_VALUES] = {1, 2, 3, 4, 5, 6};
     sd_set_clock(0);
-    small_dump small = sd_open(root, FXTAP_DUMP_NPY);
+    small_dump small = sd_open(tree_root, FXTAP_DUMP_NPY);
     sd_step(&small, values, false);
     sd_step(&small, values, true);
     sd_close(&small);
-    fxtap_reader *reader = sr_open(root);
+    fxtap_reader *reader = sr_open(tree_root);
     const fxtap_graph_info *graph = first_graph(reader);
     const fxtap_step_info *const *steps;
     size_t n;
@@ -231,10 +215,10 @@ static void test_statistics_alone(void **state)
     (void)state;
     static const float values[SD_N_VALUES] = {1, 2, 3, 4, 5, 6};
     sd_set_clock(0);
-    small_dump small = sd_open(root, FXTAP_DUMP_STATS);
+    small_dump small = sd_open(tree_root, FXTAP_DUMP_STATS);
     sd_step(&small, values, false);
     sd_close(&small);
-    fxtap_reader *reader = sr_open(root);
+    fxtap_reader *reader = sr_open(tree_root);
     fxtap_tensor_list *list = sr_list(reader, NULL);
     assert_int_equal(fxtap_tensor_list_count(list), 7);
     const fxtap_tensor_info *info = fxtap_tensor_list_at(list, 0);
@@ -250,11 +234,11 @@ static void test_statistics_alone(void **state)
 static void test_a_step_that_was_being_moved(void **state)
 {
     (void)state;
-    sd_write(root, 0, 2);
-    sr_sql(tree_path(root, INDEX), "UPDATE step SET partial = 'graph_1/.1-1.partial' WHERE step = 1");
-    assert_int_equal(rename(tree_path(root, GRAPH "/1"), tree_path(root, GRAPH "/.1-1.partial")), 0);
-    tree_mkdir(tree_path(root, GRAPH "/1"));
-    fxtap_reader *reader = sr_open(root);
+    sd_write(tree_root, 0, 2);
+    sr_sql(tree_path(tree_root, INDEX), "UPDATE step SET partial = 'graph_1/.1-1.partial' WHERE step = 1");
+    assert_int_equal(rename(tree_path(tree_root, GRAPH "/1"), tree_path(tree_root, GRAPH "/.1-1.partial")), 0);
+    tree_mkdir(tree_path(tree_root, GRAPH "/1"));
+    fxtap_reader *reader = sr_open(tree_root);
     fxtap_tensor_query query = sr_query_all();
     assert_int_equal(sr_count(reader, &query), 7);
     query.with_incomplete = true;
@@ -263,7 +247,7 @@ static void test_a_step_that_was_being_moved(void **state)
     assert_int_equal(fxtap_tensor_list_at(list, 7)->step->state, FXTAP_STEP_PARTIAL);
     assert_non_null(strstr(path, ".1-1.partial/"));
     assert_int_equal(access(path, R_OK), 0);
-    assert_int_equal(rename(path, tree_path(root, GRAPH "/1/%s", strrchr(path, '/') + 1)), 0);
+    assert_int_equal(rename(path, tree_path(tree_root, GRAPH "/1/%s", strrchr(path, '/') + 1)), 0);
     fxtap_tensor_list_free(list);
     list = sr_list(reader, &query); /* half moved */
     for (size_t i = 7; i < 14; i++) {
@@ -277,10 +261,10 @@ static void test_a_step_that_was_being_moved(void **state)
 static void test_folders_that_the_index_does_not_have(void **state)
 {
     (void)state;
-    sd_write(root, 0, 2);
-    sr_sql(tree_path(root, INDEX), "DELETE FROM tensor WHERE step_id = 2; DELETE FROM step WHERE id = 2");
-    assert_int_equal(rename(tree_path(root, GRAPH "/1"), tree_path(root, GRAPH "/.1-1.partial")), 0);
-    fxtap_reader *reader = sr_open(root);
+    sd_write(tree_root, 0, 2);
+    sr_sql(tree_path(tree_root, INDEX), "DELETE FROM tensor WHERE step_id = 2; DELETE FROM step WHERE id = 2");
+    assert_int_equal(rename(tree_path(tree_root, GRAPH "/1"), tree_path(tree_root, GRAPH "/.1-1.partial")), 0);
+    fxtap_reader *reader = sr_open(tree_root);
     fxtap_tensor_query query = sr_query_all();
     query.with_incomplete = true;
     fxtap_tensor_list *list = sr_list(reader, &query);
@@ -297,7 +281,7 @@ static void test_folders_that_the_index_does_not_have(void **state)
 static void snapshot(char *names, size_t capacity)
 {
     char command[600];
-    snprintf(command, sizeof command, "find '%s' -printf '%%P %%s %%T@\\n' | sort", root);
+    snprintf(command, sizeof command, "find '%s' -printf '%%P %%s %%T@\\n' | sort", tree_root);
     FILE *pipe = popen(command, "r");
     assert_non_null(pipe);
     size_t n = fread(names, 1, capacity - 1, pipe);
@@ -308,10 +292,10 @@ static void snapshot(char *names, size_t capacity)
 static void test_reading_leaves_nothing_behind(void **state)
 {
     (void)state;
-    sd_write(root, 0, 1);
+    sd_write(tree_root, 0, 1);
     static char before[20000], after[20000];
     snapshot(before, sizeof before);
-    fxtap_reader *reader = sr_open(root);
+    fxtap_reader *reader = sr_open(tree_root);
     sr_count(reader, NULL);
     fxtap_reader_close(reader);
     snapshot(after, sizeof after);
@@ -323,17 +307,17 @@ static void test_reads_while_it_is_written(void **state)
     (void)state;
     static const float values[SD_N_VALUES] = {1, 2, 3, 4, 5, 6};
     sd_set_clock(0);
-    small_dump small = sd_open(root, FXTAP_DUMP_NPY);
+    small_dump small = sd_open(tree_root, FXTAP_DUMP_NPY);
     for (size_t i = 1; i < 4; i++) {
         sd_step(&small, values, false);
-        fxtap_reader *reader = sr_open(root);
+        fxtap_reader *reader = sr_open(tree_root);
         assert_int_equal(sr_count(reader, NULL), 7 * i);
         assert_int_equal(fxtap_reader_warning_count(reader), 0);
         fxtap_reader_close(reader);
     }
     /* A copy of the one file is the index. */
     char *copy = tree_create();
-    tree_copy(tree_path(root, RANK), copy);
+    tree_copy(tree_path(tree_root, RANK), copy);
     unlink(tree_path(copy, INDEX "-wal"));
     unlink(tree_path(copy, INDEX "-shm"));
     fxtap_reader *reader = sr_open(copy);
@@ -346,7 +330,7 @@ static void test_reads_while_it_is_written(void **state)
 static void test_names_that_mean_something_in_a_uri(void **state)
 {
     (void)state;
-    const char *odd = tree_path(root, "a%%20b?mode=rw#c \xff");
+    const char *odd = tree_path(tree_root, "a%%20b?mode=rw#c \xff");
     tree_mkdir(odd);
     sd_write(odd, 0, 1);
     fxtap_reader *reader = sr_open(odd);
@@ -358,15 +342,15 @@ static void test_names_that_mean_something_in_a_uri(void **state)
 static void test_large_indexes_get_secondary_ones(void **state)
 {
     (void)state;
-    sd_write(root, 0, 1);
-    sr_sql(tree_path(root, INDEX), "UPDATE graph SET record = zeroblob(2000000)");
-    fxtap_reader *reader = sr_open(root);
+    sd_write(tree_root, 0, 1);
+    sr_sql(tree_path(tree_root, INDEX), "UPDATE graph SET record = zeroblob(2000000)");
+    fxtap_reader *reader = sr_open(tree_root);
     assert_int_equal(sr_count(reader, NULL), 7);
     const fxtap_graph *record;
     assert_int_equal(fxtap_reader_record(reader, first_graph(reader), &record), FXTAP_E_FORMAT);
     fxtap_reader_close(reader);
     sqlite3 *database;
-    assert_int_equal(sqlite3_open(tree_path(root, INDEX), &database), SQLITE_OK);
+    assert_int_equal(sqlite3_open(tree_path(tree_root, INDEX), &database), SQLITE_OK);
     sqlite3_stmt *statement;
     assert_int_equal(sqlite3_prepare_v2(database, "SELECT count(*) FROM sqlite_schema WHERE type = 'index' AND"
                                                   " name IN ('node_graph', 'slot_node')", -1, &statement, NULL),
@@ -375,7 +359,7 @@ static void test_large_indexes_get_secondary_ones(void **state)
     assert_int_equal(sqlite3_column_int(statement, 0), 2);
     sqlite3_finalize(statement);
     sqlite3_close(database);
-    assert_int_not_equal(access(tree_path(root, INDEX "-wal"), F_OK), 0);
+    assert_int_not_equal(access(tree_path(tree_root, INDEX "-wal"), F_OK), 0);
 }
 
 static fxtap_status open_list_and_check(void)
@@ -384,7 +368,7 @@ static fxtap_status open_list_and_check(void)
     fxtap_tensor_list *list = NULL;
     fxtap_check *check = NULL;
     fxtap_tensor_query query = sr_query_all();
-    fxtap_status status = fxtap_reader_open(root, &reader);
+    fxtap_status status = fxtap_reader_open(tree_root, &reader);
     if (status == FXTAP_OK) {
         status = fxtap_reader_tensors(reader, &query, &list);
     }
@@ -403,7 +387,7 @@ static fxtap_status open_list_and_check(void)
 static void test_every_allocation_may_fail(void **state)
 {
     (void)state;
-    sd_write(root, 0, 1);
+    sd_write(tree_root, 0, 1);
     fxtap_status status = FXTAP_E_NOMEM;
     for (long long n = 0; status == FXTAP_E_NOMEM; n++) {
         assert_true(n < 100000);
@@ -414,7 +398,7 @@ static void test_every_allocation_may_fail(void **state)
     assert_int_equal(status, FXTAP_OK);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, make_root, remove_root)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, tree_make_root, tree_remove_root)
 
 int main(void)
 {
