@@ -11,7 +11,9 @@
 static inline void fx_buffer_put(fxtap_buffer *buffer, const void *bytes, size_t length)
 {
     if (buffer->status == FXTAP_OK && length < buffer->capacity - buffer->length) {
-        memcpy(buffer->bytes + buffer->length, bytes, length);
+        if (length > 0) { /* bytes may be NULL then */
+            memcpy(buffer->bytes + buffer->length, bytes, length);
+        }
         buffer->length += length;
         buffer->bytes[buffer->length] = '\0';
     } else {
