@@ -189,8 +189,7 @@ static void linger(fx_known *known, const fx_known_value *value)
     known->lingering[known->n_lingering++] = value->object;
 }
 
-/* Forgets dropped values that nobody else holds any more. */
-static void sweep(fx_known *known)
+void fx_known_sweep(fx_known *known)
 {
     size_t n = known->n_lingering, n_kept = 0;
     known->n_lingering = 0;
@@ -223,9 +222,6 @@ void fx_known_drop(fx_known *known, PyObject *value)
 {
     if (known->n_values == 0) {
         return;
-    }
-    if (known->n_lingering > 0) {
-        sweep(known);
     }
     bool is_list = PyList_Check(value);
     if (!is_list && !PyTuple_Check(value)) {

@@ -52,8 +52,10 @@ int fx_known_add(fx_known *known, PyObject *tensor, const fx_bridged *bridged, f
 /* Forgets the tensor and all values that lie in [first, end) or of which it is not known where they lie. */
 void fx_known_forget(fx_known *known, PyObject *tensor, const void *first, const void *end);
 
-/* The run loop drops a value: forgets the tensors in it that nobody else holds. */
+/* The run loop drops a value: forgets the tensors in it that nobody else holds, or will when they are swept. */
 void fx_known_drop(fx_known *known, PyObject *value);
+/* To be called when pending jobs have let tensors go: forgets those that were dropped and that nobody holds any more. */
+void fx_known_sweep(fx_known *known);
 void fx_known_clear(fx_known *known);
 
 #endif

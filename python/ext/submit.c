@@ -68,11 +68,15 @@ static void give_up(fx_held *held)
 
 void fx_submit_release(capture *c)
 {
+    if (c->done == NULL) {
+        return;
+    }
     while (c->done != NULL) {
         fx_held *held = c->done;
         c->done = held->next;
         give_up(held); /* may run any code: the list is consistent before */
     }
+    fx_known_sweep(&c->known);
 }
 
 /* Room in the queue; waits without the GIL when there is none. */
