@@ -207,7 +207,7 @@ def dump_chain(root: Path, wrong_steps: Sequence[int]) -> None:
 
 @pytest.mark.parametrize("wrong_steps", [[0, *range(14, 24)], [0, 23], range(24)])
 def test_details_of_merged_reports_are_the_whole(wrong_steps: Sequence[int], tmp_path: Path) -> None:
-    """Inputs that an earlier call put out are no origins: shards take them for some, and must not run out of details."""
+    """Inputs that an earlier call put out are no origins, yet shards take them for some: that costs no details."""
     dump_chain(tmp_path / "good", [])
     dump_chain(tmp_path / "bad", wrong_steps)
     whole = fxtap.compare(tmp_path / "good", tmp_path / "bad")
