@@ -5,13 +5,14 @@ from __future__ import annotations
 import dataclasses
 import html
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, overload
+from typing import TYPE_CHECKING, Any, Final, Self, TypedDict, Unpack
 
 from . import _core
+from .lazy import LazyList
 from .reading import DumpReader
 
 if TYPE_CHECKING:
@@ -115,31 +116,18 @@ class Pair:
         return f"<Pair {self.name}: {self.verdict}{error}>"
 
 
-class PairList(Sequence[Pair]):
+class PairList(LazyList[Pair]):
     """The pairs of a report in order of rank, graph, step and execution; each is made when it is asked for."""
 
     def __init__(self, report: _core.Report, chosen: Sequence[int] | None = None) -> None:
+        super().__init__(range(len(report)) if chosen is None else chosen)
         self._report = report
-        self._chosen: Sequence[int] = range(len(report)) if chosen is None else chosen
 
-    def __len__(self) -> int:
-        return len(self._chosen)
+    def _make(self, number: int) -> Pair:
+        return Pair(self._report[number])
 
-    @overload
-    def __getitem__(self, index: int) -> Pair: ...
-    @overload
-    def __getitem__(self, index: slice) -> PairList: ...
-    def __getitem__(self, index: int | slice) -> Pair | PairList:
-        if isinstance(index, slice):
-            return PairList(self._report, self._chosen[index])
-        return Pair(self._report[self._chosen[index]])
-
-    def __iter__(self) -> Iterator[Pair]:
-        return (Pair(self._report[index]) for index in self._chosen)
-
-    def where(self, keep: Callable[[Pair], bool]) -> PairList:
-        """Return the pairs for which a function returns True."""
-        return PairList(self._report, [index for index in self._chosen if keep(Pair(self._report[index]))])
+    def _only(self, chosen: Sequence[int]) -> Self:
+        return type(self)(self._report, chosen)
 
     def __repr__(self) -> str:
         return f"<{len(self):,} pairs>"
@@ -336,6 +324,37 @@ def _selection(run: Selection, rank: Selection, graph: Selection, step: Selectio
     return {name: value for name, value in given.items() if value is not None}
 
 
+class CompareOptions(TypedDict, total=False):
+    """What `compare` and `compare_ranks` take by keyword, both alike; `compare` says what each means."""
+
+    op: str | None
+    rules: str | os.PathLike[str] | Sequence[Rule] | None
+    rtol: float | None
+    atol: float | None
+    cosine: float | None
+    max_abs: float | None
+    rel_l2: float | None
+    max_ulp: float | None
+    fail_fast: bool
+    read_all: bool
+    threads: int
+    n_worst: int
+    shard: tuple[int, int] | None
+    progress: Callable[[int, int], object] | None
+
+
+_TOLERANCES: Final = ("rtol", "atol", "cosine", "max_abs", "rel_l2", "max_ulp")
+
+
+def _core_options(options: CompareOptions) -> dict[str, Any]:
+    """Options as the core takes them."""
+    given: dict[str, Any] = dict(options)
+    amounts = {name: given.pop(name, None) for name in _TOLERANCES}
+    given["rules"] = gather_rules(given.pop("rules", None), amounts)
+    given["shard"], given["n_shards"] = given.pop("shard", None) or (0, 0)
+    return given
+
+
 def compare(
     golden: Dump,
     target: Dump | None = None,
@@ -344,21 +363,8 @@ def compare(
     rank: Selection = None,
     graph: Selection = None,
     step: Selection = None,
-    op: str | None = None,
     map: str | os.PathLike[str] | None = None,
-    rules: str | os.PathLike[str] | Sequence[Rule] | None = None,
-    rtol: float | None = None,
-    atol: float | None = None,
-    cosine: float | None = None,
-    max_abs: float | None = None,
-    rel_l2: float | None = None,
-    max_ulp: float | None = None,
-    fail_fast: bool = False,
-    read_all: bool = False,
-    threads: int = 0,
-    n_worst: int = 5,
-    shard: tuple[int, int] | None = None,
-    progress: Callable[[int, int], object] | None = None,
+    **options: Unpack[CompareOptions],
 ) -> Report:
     """
     Compare two dumps; find the first operator that went wrong.
@@ -371,10 +377,10 @@ def compare(
         No `target`: two parts of `golden`, as `step=(0, 5)`.
     run, rank, graph, step
         Only this one, or (golden's, target's). By default the latest run, and all ranks, graphs and steps.
-    op
-        Shell pattern on node, operator, module path or tensor name.
     map
         A file of lines "GOLDEN-NAME TARGET-NAME", `*` allowed, for what has other names.
+    op
+        Shell pattern on node, operator, module path or tensor name.
     rules
         A TOML file of rules, or `Rule` objects; they win over the six tolerances below.
     rtol, atol, cosine, max_abs, rel_l2, max_ulp
@@ -398,7 +404,6 @@ def compare(
         A side cannot be opened, has no tensors, or is from a newer fxtap; options, rules or map make no sense.
         Single files that cannot be read are pairs with the verdict "unreadable".
     """
-    amounts = {"rtol": rtol, "atol": atol, "cosine": cosine, "max_abs": max_abs, "rel_l2": rel_l2, "max_ulp": max_ulp}
     parts = _selection(run, rank, graph, step)
     if target is None and not any(isinstance(value, tuple) for value in parts.values()):
         raise ValueError("what is it to be compared with? (A second dump, or two parts of this one: step=(0, 1))")
@@ -407,16 +412,8 @@ def compare(
             _path(golden),
             _path(golden if target is None else target),
             **parts,
-            op=op,
             map=map,
-            rules=gather_rules(rules, amounts),
-            fail_fast=fail_fast,
-            read_all=read_all,
-            threads=threads,
-            n_worst=n_worst,
-            shard=shard[0] if shard else 0,
-            n_shards=shard[1] if shard else 0,
-            progress=progress,
+            **_core_options(options),
         )
     )
 
@@ -427,20 +424,7 @@ def compare_ranks(
     run: int | None = None,
     graph: int | None = None,
     step: int | None = None,
-    op: str | None = None,
-    rules: str | os.PathLike[str] | Sequence[Rule] | None = None,
-    rtol: float | None = None,
-    atol: float | None = None,
-    cosine: float | None = None,
-    max_abs: float | None = None,
-    rel_l2: float | None = None,
-    max_ulp: float | None = None,
-    fail_fast: bool = False,
-    read_all: bool = False,
-    threads: int = 0,
-    n_worst: int = 5,
-    shard: tuple[int, int] | None = None,
-    progress: Callable[[int, int], object] | None = None,
+    **options: Unpack[CompareOptions],
 ) -> Report:
     """
     Compare tensors that should be replicas: every rank's with the first rank's.
@@ -452,19 +436,4 @@ def compare_ranks(
     LookupError
         There is only one rank. Otherwise as `compare`.
     """
-    amounts = {"rtol": rtol, "atol": atol, "cosine": cosine, "max_abs": max_abs, "rel_l2": rel_l2, "max_ulp": max_ulp}
-    return Report(
-        _core.compare_ranks(
-            _path(dump),
-            **_selection(run, None, graph, step),
-            op=op,
-            rules=gather_rules(rules, amounts),
-            fail_fast=fail_fast,
-            read_all=read_all,
-            threads=threads,
-            n_worst=n_worst,
-            shard=shard[0] if shard else 0,
-            n_shards=shard[1] if shard else 0,
-            progress=progress,
-        )
-    )
+    return Report(_core.compare_ranks(_path(dump), **_selection(run, None, graph, step), **_core_options(options)))

@@ -7,14 +7,15 @@ import errno
 import html
 import os
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from . import _core
+from .lazy import LazyList
 
 if TYPE_CHECKING:
     import pandas
@@ -201,31 +202,18 @@ class Tensor:
 _TENSOR_HEADER = ("rank", "graph", "step", "node", "place", "dtype", "shape", "min", "max", "mean")
 
 
-class TensorList(Sequence[Tensor]):
+class TensorList(LazyList[Tensor]):
     """Tensors of a dump, in order of rank, graph, step and execution; each is loaded when it is asked for."""
 
     def __init__(self, tensors: _core.Tensors, chosen: Sequence[int] | None = None) -> None:
+        super().__init__(range(len(tensors)) if chosen is None else chosen)
         self._tensors = tensors
-        self._chosen: Sequence[int] = range(len(tensors)) if chosen is None else chosen
 
-    def __len__(self) -> int:
-        return len(self._chosen)
+    def _make(self, number: int) -> Tensor:
+        return Tensor(self._tensors, number)
 
-    @overload
-    def __getitem__(self, index: int) -> Tensor: ...
-    @overload
-    def __getitem__(self, index: slice) -> TensorList: ...
-    def __getitem__(self, index: int | slice) -> Tensor | TensorList:
-        if isinstance(index, slice):
-            return TensorList(self._tensors, self._chosen[index])
-        return Tensor(self._tensors, self._chosen[index])
-
-    def __iter__(self) -> Iterator[Tensor]:
-        return (Tensor(self._tensors, index) for index in self._chosen)
-
-    def where(self, keep: Callable[[Tensor], bool]) -> TensorList:
-        """Return the tensors for which a function returns True."""
-        return TensorList(self._tensors, [index for index in self._chosen if keep(Tensor(self._tensors, index))])
+    def _only(self, chosen: Sequence[int]) -> Self:
+        return type(self)(self._tensors, chosen)
 
     def to_pandas(self) -> pandas.DataFrame:
         """Return a table with one row a tensor: where it stands, dtype, shape, statistics, file.
