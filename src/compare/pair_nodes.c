@@ -42,17 +42,31 @@ static const char *key_by_position(fx_arena *arena, const fx_node_list *list, si
     return info == NULL ? NULL : fx_arena_printf(arena, "%zu\x1f%s", info->order, info->target);
 }
 
+static const char *join_texts(fx_arena *arena, const char *first, const char *second, const char *third)
+{
+    size_t n_first = strlen(first), n_second = strlen(second), n_third = strlen(third);
+    char *key = fx_arena_alloc(arena, n_first + n_second + n_third + 3);
+    if (key != NULL) {
+        memcpy(key, first, n_first);
+        key[n_first] = '\x1f';
+        memcpy(key + n_first + 1, second, n_second);
+        key[n_first + 1 + n_second] = '\x1f';
+        memcpy(key + n_first + 1 + n_second + 1, third, n_third + 1);
+    }
+    return key;
+}
+
 static const char *key_by_name_and_code(fx_arena *arena, const fx_node_list *list, size_t i, bool is_golden)
 {
     (void)is_golden;
     const fx_node_entry *node = &list->items[i];
-    return fx_arena_printf(arena, "%s\x1f%s\x1f%s", node->name, node->target, code_of(node));
+    return join_texts(arena, node->name, node->target, code_of(node));
 }
 
 static const char *key_by_name(fx_arena *arena, const fx_node_list *list, size_t i, bool is_golden)
 {
     (void)is_golden;
-    return fx_arena_printf(arena, "%s\x1f%s", list->items[i].name, list->items[i].target);
+    return join_texts(arena, list->items[i].name, list->items[i].target, "");
 }
 
 static const char *shape_of(fx_arena *arena, const fx_node_entry *node)

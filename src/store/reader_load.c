@@ -25,20 +25,22 @@ void fx_folder_close(fx_folder *folder)
 /* The name that `path` has in the folder, which is opened if it is another than before. */
 static const char *enter_folder(fx_folder *folder, const char *path)
 {
+    bool is_same = folder->fd >= 0 && strncmp(folder->path, path, folder->length) == 0;
+    if (is_same && strchr(path + folder->length, '/') == NULL) {
+        return path + folder->length;
+    }
     const char *name = fx_path_base(path);
     size_t length = (size_t)(name - path);
     if (length == 0 || length >= sizeof folder->path) {
         fx_folder_close(folder);
         return path;
     }
-    if (folder->length != length || memcmp(folder->path, path, length) != 0) {
-        fx_folder_close(folder);
-        memcpy(folder->path, path, length);
-        folder->path[length] = '\0';
-        folder->length = length;
-        int fd = open(folder->path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-        folder->fd = fd < 0 ? AT_FDCWD : fd;
-    }
+    fx_folder_close(folder);
+    memcpy(folder->path, path, length);
+    folder->path[length] = '\0';
+    folder->length = length;
+    int fd = open(folder->path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    folder->fd = fd < 0 ? AT_FDCWD : fd;
     return folder->fd < 0 ? path : name;
 }
 
