@@ -10,7 +10,14 @@
 #include "util/error.h"
 #include "util/memory.h"
 
-#define BATCH_PAIRS 1024 /* a batch ends with the group that reaches it */
+static size_t batch_pairs = 1024; /* a batch ends with the group that reaches it */
+
+size_t fx_batch_limit(size_t n_pairs)
+{
+    size_t before = batch_pairs;
+    batch_pairs = n_pairs;
+    return before;
+}
 
 const fxtap_tensor_info *fx_batch_golden(const fx_batch *batch, size_t i)
 {
@@ -110,7 +117,7 @@ static fxtap_status prepare(fx_comparison *c, fx_batch **out)
         return c->n_begun < c->n_groups ? FXTAP_E_NOMEM : FXTAP_OK;
     }
     fxtap_status status = FXTAP_OK;
-    while (c->n_begun < c->n_groups && batch->n_pairs < BATCH_PAIRS && status == FXTAP_OK) {
+    while (c->n_begun < c->n_groups && batch->n_pairs < batch_pairs && status == FXTAP_OK) {
         if (in_shard(c->options, c->n_begun)) {
             status = add_group(batch, &c->groups[c->n_begun]);
         }

@@ -53,6 +53,9 @@ typedef struct fx_batch {
 /* Pairs, judges and weighs all groups, a batch at a time: fills the report but for what needs the whole of it. */
 fxtap_status fx_run_batches(fx_comparison *comparison);
 
+/* For tests: a batch ends with the group that reaches so many pairs, from now on. Returns what it was. */
+size_t fx_batch_limit(size_t n_pairs);
+
 /* NULL for FX_MISSING. */
 const fxtap_tensor_info *fx_batch_golden(const fx_batch *batch, size_t i);
 const fxtap_tensor_info *fx_batch_target(const fx_batch *batch, size_t i);

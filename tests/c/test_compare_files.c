@@ -6,72 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fxtap/compare.h"
 #include "fxtap/npy.h"
+#include "support_compare.h"
 #include "support_tree.h"
 
 #define STAMP "20251017071211190258"
 #define STEP_FOLDER "worldsize1_global_rank0/graph_1"
-
-typedef struct sides {
-    char *golden;
-    char *target;
-} sides;
-
-static int make_sides(void **state)
-{
-    static sides both;
-    both = (sides){tree_create(), tree_create()};
-    *state = &both;
-    return 0;
-}
-
-static int remove_sides(void **state)
-{
-    sides *both = *state;
-    tree_remove(both->golden);
-    tree_remove(both->target);
-    return 0;
-}
-
-static fxtap_status try_compare(const char *golden, const char *target, const fxtap_compare_options *options,
-                                fxtap_report **out)
-{
-    fxtap_reader *left = NULL, *right = NULL;
-    fxtap_status status = fxtap_reader_open(golden, &left);
-    if (status == FXTAP_OK) {
-        status = fxtap_reader_open(target, &right);
-    }
-    if (status == FXTAP_OK) {
-        status = fxtap_compare(left, right, options, out);
-    }
-    fxtap_reader_close(left);
-    fxtap_reader_close(right);
-    return status;
-}
-
-static fxtap_report *compare(const char *golden, const char *target)
-{
-    fxtap_compare_options options;
-    fxtap_compare_options_init(&options);
-    fxtap_report *report = NULL;
-    fxtap_status status = try_compare(golden, target, &options, &report);
-    if (status != FXTAP_OK) {
-        fail_msg("%s", fxtap_error_message());
-    }
-    return report;
-}
-
-static const fxtap_pair *find_pair(const fxtap_report *report, const char *name)
-{
-    for (size_t i = 0; i < fxtap_report_pair_count(report); i++) {
-        if (strcmp(fxtap_report_pair(report, i)->name, name) == 0) {
-            return fxtap_report_pair(report, i);
-        }
-    }
-    fail_msg("no pair is called %s", name);
-    return NULL;
-}
 
 static void save(const char *root, const char *name, fxtap_dtype dtype, int64_t n, const void *data)
 {
@@ -89,7 +29,7 @@ static fxtap_pair compare_arrays(sides *both, fxtap_dtype dtype, int64_t n, cons
     remove(tree_path(both->target, "a.npy"));
     save(both->golden, "a.npy", dtype, n, golden);
     save(both->target, "a.npy", dtype, n, target);
-    fxtap_report *report = compare(tree_path(both->golden, "a.npy"), tree_path(both->target, "a.npy"));
+    fxtap_report *report = sc_compare(tree_path(both->golden, "a.npy"), tree_path(both->target, "a.npy"), NULL);
     assert_int_equal(fxtap_report_pair_count(report), 1);
     fxtap_pair pair = *fxtap_report_pair(report, 0);
     fxtap_report_free(report);
@@ -116,7 +56,7 @@ static void arrays_without_elements_have_metrics(void **state)
     assert_true(pair.identical_bits && pair.max_ulp == 0.0 && pair.cosine == 1.0 && pair.within_1e3 == 1.0);
     save(both->golden, "b.npy", FXTAP_FLOAT32, 0, "");
     save(both->target, "b.npy", FXTAP_FLOAT64, 0, "");
-    fxtap_report *report = compare(tree_path(both->golden, "b.npy"), tree_path(both->target, "b.npy"));
+    fxtap_report *report = sc_compare(tree_path(both->golden, "b.npy"), tree_path(both->target, "b.npy"), NULL);
     assert_false(fxtap_report_pair(report, 0)->identical_bits);
     assert_int_equal(fxtap_report_verdict(report), FXTAP_SAME);
     fxtap_report_free(report);
@@ -182,7 +122,7 @@ static void memory_order_and_byte_order_do_not_matter(void **state)
     }
     tree_write(tree_path(both->golden, "x.npy"), left, sizeof left);
     tree_write(tree_path(both->target, "x.npy"), right, sizeof right);
-    fxtap_report *report = compare(both->golden, both->target);
+    fxtap_report *report = sc_compare(both->golden, both->target, NULL);
     assert_int_equal(fxtap_report_verdict(report), FXTAP_SAME);
     assert_true(fxtap_report_pair(report, 0)->measured);
     fxtap_report_free(report);
@@ -222,7 +162,7 @@ static void the_first_divergence_is_numeric(void **state)
     sides *both = *state;
     write_chain(both->golden, 12, 121, -1, 0);
     write_chain(both->target, 12, 121, 2, 2);
-    fxtap_report *report = compare(both->golden, both->target);
+    fxtap_report *report = sc_compare(both->golden, both->target, NULL);
     assert_int_equal(fxtap_report_verdict(report), FXTAP_DIFFERENT);
     assert_int_equal(fxtap_report_origin_count(report), 10);
     const fxtap_origin *origin = fxtap_report_origin(report, 0);
@@ -243,12 +183,12 @@ static void what_is_missing_or_unreadable_is_counted(void **state)
     write_node(both->golden, 0, "extra", "OUTPUT.0", 1);
     write_node(both->golden, 1, "add", "OUTPUT.0", 1);
     tree_write(tree_path(both->target, STEP_FOLDER "/0/add_3-aten.add.Tensor.OUTPUT.0.20251017071211000003.npy"), "cut", 3);
-    fxtap_report *report = compare(both->golden, both->target);
+    fxtap_report *report = sc_compare(both->golden, both->target, NULL);
     assert_int_equal(fxtap_report_count(report, FXTAP_SAME), 9);
     assert_int_equal(fxtap_report_count(report, FXTAP_UNREADABLE), 1);
     assert_int_equal(fxtap_report_count(report, FXTAP_ONLY_GOLDEN), 2);
     assert_int_equal(fxtap_report_verdict(report), FXTAP_DIFFERENT);
-    assert_non_null(strstr(find_pair(report, "add_3-aten.add.Tensor.OUTPUT.0")->detail, "target"));
+    assert_non_null(strstr(sc_find(report, "add_3-aten.add.Tensor.OUTPUT.0")->detail, "target"));
     fxtap_report_free(report);
 }
 
@@ -258,7 +198,7 @@ static void an_empty_tree_is_reported(void **state)
     fxtap_compare_options options;
     fxtap_compare_options_init(&options);
     fxtap_report *report = NULL;
-    assert_int_not_equal(try_compare(both->golden, both->target, &options, &report), FXTAP_OK);
+    assert_int_not_equal(sc_try(both->golden, both->target, &options, &report), FXTAP_OK);
     assert_null(report);
     assert_true(strlen(fxtap_error_message()) > 0);
 }
@@ -272,7 +212,7 @@ static void one_step_against_another(void **state)
     options.golden_step = 0;
     options.target_step = 2;
     fxtap_report *report = NULL;
-    assert_int_equal(try_compare(both->golden, both->golden, &options, &report), FXTAP_OK);
+    assert_int_equal(sc_try(both->golden, both->golden, &options, &report), FXTAP_OK);
     assert_int_equal(fxtap_report_group_count(report), 1);
     assert_int_equal(fxtap_report_origin_count(report), 1);
     assert_string_equal(fxtap_report_origin(report, 0)->pair->node, "add_1");
@@ -290,12 +230,12 @@ static void a_map_pairs_other_names(void **state)
     fxtap_compare_options_init(&options);
     options.map_path = tree_path(both->golden, "map");
     fxtap_report *report = NULL;
-    assert_int_equal(try_compare(both->golden, both->target, &options, &report), FXTAP_OK);
+    assert_int_equal(sc_try(both->golden, both->target, &options, &report), FXTAP_OK);
     assert_int_equal(fxtap_report_pairing_count(report, FXTAP_PAIR_MAPPED), 1);
     assert_string_equal(fxtap_report_pair(report, 0)->target_name, "plus_1_x-aten.add.Tensor.OUTPUT.0");
     fxtap_report_free(report);
     tree_write(tree_path(both->golden, "map"), "one\n", 4);
-    assert_int_equal(try_compare(both->golden, both->target, &options, &report), FXTAP_E_INVALID);
+    assert_int_equal(sc_try(both->golden, both->target, &options, &report), FXTAP_E_INVALID);
 }
 
 static void fail_fast_says_what_it_did_not_compare(void **state)
@@ -308,7 +248,7 @@ static void fail_fast_says_what_it_did_not_compare(void **state)
     options.fail_fast = true;
     options.n_threads = 1;
     fxtap_report *report = NULL;
-    assert_int_equal(try_compare(both->golden, both->target, &options, &report), FXTAP_OK);
+    assert_int_equal(sc_try(both->golden, both->target, &options, &report), FXTAP_OK);
     assert_int_equal(fxtap_report_count(report, FXTAP_DIFFERENT), 1);
     assert_int_equal(fxtap_report_count(report, FXTAP_NOT_COMPARED), 98);
     assert_string_equal(fxtap_report_origin(report, 0)->pair->node, "add");
@@ -329,11 +269,11 @@ static void rules_override_the_defaults(void **state)
     options.rules = rules;
     options.n_rules = 1;
     fxtap_report *report = NULL;
-    assert_int_equal(try_compare(both->golden, both->target, &options, &report), FXTAP_OK);
+    assert_int_equal(sc_try(both->golden, both->target, &options, &report), FXTAP_OK);
     assert_int_equal(fxtap_report_verdict(report), FXTAP_CLOSE);
     fxtap_report_free(report);
     options.n_rules = 2;
-    assert_int_equal(try_compare(both->golden, both->target, &options, &report), FXTAP_OK);
+    assert_int_equal(sc_try(both->golden, both->target, &options, &report), FXTAP_OK);
     assert_int_equal(fxtap_report_count(report, FXTAP_DIFFERENT), 2);
     fxtap_report_free(report);
 }
@@ -354,14 +294,14 @@ static void shards_put_together_are_the_whole(void **state)
     write_chain(both->target, 7, 9, 4, 3);
     fxtap_compare_options options;
     fxtap_compare_options_init(&options);
-    fxtap_report *whole = compare(both->golden, both->target);
+    fxtap_report *whole = sc_compare(both->golden, both->target, NULL);
     void *bytes[3];
     size_t n_bytes[3];
     for (uint32_t shard = 0; shard < 3; shard++) {
         options.shard = shard;
         options.n_shards = 3;
         fxtap_report *part = NULL;
-        assert_int_equal(try_compare(both->golden, both->target, &options, &part), FXTAP_OK);
+        assert_int_equal(sc_try(both->golden, both->target, &options, &part), FXTAP_OK);
         assert_int_equal(fxtap_report_serialise(part, &bytes[shard], &n_bytes[shard]), FXTAP_OK);
         fxtap_report_free(part);
     }
@@ -387,15 +327,13 @@ static void every_form_prints(void **state)
     sides *both = *state;
     write_chain(both->golden, 1, 9, -1, 0);
     write_chain(both->target, 1, 9, 4, 0);
-    fxtap_report *report = compare(both->golden, both->target);
+    fxtap_report *report = sc_compare(both->golden, both->target, NULL);
     assert_non_null(strstr(print(report, FXTAP_REPORT_TEXT), "Origin  add_4"));
     assert_non_null(strstr(print(report, FXTAP_REPORT_JSON), "\"verdict\": \"different\""));
     assert_non_null(strstr(print(report, FXTAP_REPORT_CSV), "One Thousandth Err Ratio"));
     assert_non_null(strstr(print(report, FXTAP_REPORT_HTML), "<script id=\"data\" type=\"application/json\">{"));
     fxtap_report_free(report);
 }
-
-#define SIDED(test) cmocka_unit_test_setup_teardown(test, make_sides, remove_sides)
 
 int main(void)
 {

@@ -5,58 +5,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fxtap/compare.h"
+#include "compare/batch.h"
+#include "support_compare.h"
 #include "support_dump.h"
 #include "support_store.h"
 #include "support_tree.h"
 #include "util/memory.h"
-
-typedef struct sides {
-    char *golden;
-    char *target;
-} sides;
-
-static int make_sides(void **state)
-{
-    static sides both;
-    both = (sides){tree_create(), tree_create()};
-    *state = &both;
-    return 0;
-}
-
-static int remove_sides(void **state)
-{
-    sides *both = *state;
-    tree_remove(both->golden);
-    tree_remove(both->target);
-    return 0;
-}
-
-static fxtap_status try_compare(const sides *both, const fxtap_compare_options *options, fxtap_report **out)
-{
-    fxtap_reader *golden = NULL, *target = NULL;
-    fxtap_status status = fxtap_reader_open(both->golden, &golden);
-    if (status == FXTAP_OK) {
-        status = fxtap_reader_open(both->target, &target);
-    }
-    if (status == FXTAP_OK) {
-        status = fxtap_compare(golden, target, options, out);
-    }
-    fxtap_reader_close(golden);
-    fxtap_reader_close(target);
-    return status;
-}
 
 static fxtap_report *compare(const sides *both, bool read_all)
 {
     fxtap_compare_options options;
     fxtap_compare_options_init(&options);
     options.read_all = read_all;
-    fxtap_report *report = NULL;
-    if (try_compare(both, &options, &report) != FXTAP_OK) {
-        fail_msg("%s", fxtap_error_message());
-    }
-    return report;
+    return sc_compare(both->golden, both->target, &options);
 }
 
 static void write_small(const char *root, float last)
@@ -67,17 +28,6 @@ static void write_small(const char *root, float last)
     sd_close(&small);
 }
 
-static const fxtap_pair *find(const fxtap_report *report, const char *name)
-{
-    for (size_t i = 0; i < fxtap_report_pair_count(report); i++) {
-        if (strcmp(fxtap_report_pair(report, i)->name, name) == 0) {
-            return fxtap_report_pair(report, i);
-        }
-    }
-    fail_msg("no pair %s", name);
-    return NULL;
-}
-
 /* Files that are not there any more show that nothing was read. */
 static void equal_hashes_settle_a_pair_unread(void **state)
 {
@@ -86,7 +36,7 @@ static void equal_hashes_settle_a_pair_unread(void **state)
     write_small(both->target, 6);
     fxtap_report *report = compare(both, false);
     assert_int_equal(fxtap_report_verdict(report), FXTAP_SAME);
-    const fxtap_pair *pair = find(report, "mul-aten.mul.Scalar.OUTPUT.0");
+    const fxtap_pair *pair = sc_find(report, "mul-aten.mul.Scalar.OUTPUT.0");
     assert_true(pair->identical_bits && pair->measured && pair->count == 6 && pair->cosine == 1.0);
     tree_write(pair->target_path, "nothing that could be read", 26);
     fxtap_report_free(report);
@@ -111,7 +61,7 @@ static void a_differing_input_of_the_graph_is_the_origin(void **state)
     assert_string_equal(origin->pair->source_file, "model.py");
     assert_int_equal(origin->n_carried, 2);
     assert_false(origin->follows);
-    const fxtap_pair *pair = find(report, "sum_1-aten.sum.default.OUTPUT.0");
+    const fxtap_pair *pair = sc_find(report, "sum_1-aten.sum.default.OUTPUT.0");
     assert_true(pair->input_error > 0.0 && pair->growth == pair->rel_l2 / pair->input_error);
     fxtap_report_free(report);
 }
@@ -181,7 +131,7 @@ static fxtap_status everything(const sides *both, int n_threads, char **json_out
     fxtap_report *report = NULL, *merged = NULL;
     void *bytes = NULL;
     size_t n_bytes = 0;
-    fxtap_status status = try_compare(both, &options, &report);
+    fxtap_status status = sc_try(both->golden, both->target, &options, &report);
     if (status == FXTAP_OK) {
         status = print_all(report);
     }
@@ -208,6 +158,7 @@ static fxtap_status everything(const sides *both, int n_threads, char **json_out
 static void each_allocation_may_fail(void **state)
 {
     sides *both = *state;
+    size_t usual = fx_batch_limit(1); /* so that there are two batches */
     write_two_graphs(both->golden, 1, 0);
     write_two_graphs(both->target, 9, 5);
     tree_write(tree_path(both->golden, "map"), "none* other*\n", 13);
@@ -227,6 +178,7 @@ static void each_allocation_may_fail(void **state)
         free(json);
     }
     free(expected);
+    fx_batch_limit(usual);
     assert_true(n > 200);
 }
 
@@ -250,12 +202,10 @@ static void progress_may_stop_it(void **state)
     options.progress = refuse;
     options.context = &n_calls;
     fxtap_report *report = NULL;
-    assert_int_equal(try_compare(both, &options, &report), FXTAP_E_CANCELLED);
+    assert_int_equal(sc_try(both->golden, both->target, &options, &report), FXTAP_E_CANCELLED);
     assert_null(report);
     assert_int_equal(n_calls, 1);
 }
-
-#define SIDED(test) cmocka_unit_test_setup_teardown(test, make_sides, remove_sides)
 
 int main(void)
 {
