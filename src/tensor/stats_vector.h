@@ -14,64 +14,72 @@
 #define N32 (STEP / VF_N) /* vectors of 32-bit elements in a step */
 #define N64 (STEP / VD_N) /* vectors of 64-bit elements in a step */
 
-typedef struct scan_32 {
-    v32 abs_max, key_min, key_max, n_zero, n_small, n_nan, n_pos_inf, n_neg_inf;
-} scan_32;
+/*
+ * For elements of either size: counts and range of one vector (unless `special`, NaN may not be there and infinities
+ * are not counted), the sum of a counter's lanes, and what a scan has found in all.
+ */
+#define DEFINE_SCAN(BITS, LANES, WORD, LEAST, MOST, INFINITE)                                                          \
+    typedef struct scan_##BITS {                                                                                       \
+        v##BITS abs_max, key_min, key_max, n_zero, n_small, n_nan, n_pos_inf, n_neg_inf;                               \
+    } scan_##BITS;                                                                                                     \
+                                                                                                                       \
+    static inline __attribute__((always_inline)) void scan_##BITS##_add(scan_##BITS *s, v##BITS bits,                  \
+                                                                        v##BITS min_normal, bool special)              \
+    {                                                                                                                  \
+        v##BITS infinity = v##BITS##_set((WORD)(INFINITE));                                                            \
+        v##BITS magnitude = v##BITS##_and(bits, v##BITS##_set(MOST));                                                  \
+        v##BITS key = v##BITS##_xor(bits, v##BITS##_and(v##BITS##_sign(bits), v##BITS##_set(MOST)));                   \
+        v##BITS low = key, high = key;                                                                                 \
+        if (special) {                                                                                                 \
+            s->n_nan = v##BITS##_count_gt(s->n_nan, magnitude, infinity);                                              \
+            s->n_pos_inf = v##BITS##_count_eq(s->n_pos_inf, bits, infinity);                                           \
+            s->n_neg_inf = v##BITS##_count_eq(s->n_neg_inf, bits, v##BITS##_set(LEAST | (WORD)(INFINITE)));            \
+            low = v##BITS##_select_gt(magnitude, infinity, v##BITS##_set(MOST), key);                                  \
+            high = v##BITS##_select_gt(magnitude, infinity, v##BITS##_set(LEAST), key);                                \
+        }                                                                                                              \
+        s->abs_max = v##BITS##_max(s->abs_max, magnitude);                                                             \
+        s->key_min = v##BITS##_min(s->key_min, low);                                                                   \
+        s->key_max = v##BITS##_max(s->key_max, high);                                                                  \
+        s->n_zero = v##BITS##_count_eq(s->n_zero, magnitude, v##BITS##_set(0));                                        \
+        s->n_small = v##BITS##_count_gt(s->n_small, min_normal, magnitude);                                            \
+    }                                                                                                                  \
+                                                                                                                       \
+    static inline uint64_t sum_##BITS(v##BITS counts)                                                                  \
+    {                                                                                                                  \
+        u##WORD lanes[LANES];                                                                                          \
+        uint64_t sum = 0;                                                                                              \
+        memcpy(lanes, &counts, sizeof lanes);                                                                          \
+        for (size_t i = 0; i < (LANES); i++) {                                                                         \
+            sum += lanes[i];                                                                                           \
+        }                                                                                                              \
+        return sum;                                                                                                    \
+    }                                                                                                                  \
+                                                                                                                       \
+    static inline void take_scan_##BITS(const scan_##BITS *s, bool special, fx_float_scan *out)                        \
+    {                                                                                                                  \
+        WORD low[LANES], high[LANES];                                                                                  \
+        memcpy(low, &s->key_min, sizeof low);                                                                          \
+        memcpy(high, &s->key_max, sizeof high);                                                                        \
+        for (size_t i = 0; i < (LANES); i++) {                                                                         \
+            bool any = low[i] != (MOST) || high[i] != (LEAST); /* neither is the key of a value */                     \
+            out->key_min = any && low[i] < out->key_min ? low[i] : out->key_min;                                       \
+            out->key_max = any && high[i] > out->key_max ? high[i] : out->key_max;                                     \
+        }                                                                                                              \
+        if (out->key_min <= out->key_max) {                                                                            \
+            uint64_t a = fx_key_magnitude(out->key_min), b = fx_key_magnitude(out->key_max);                           \
+            out->abs_max = a > b ? a : b;                                                                              \
+        }                                                                                                              \
+        out->n_zero = sum_##BITS(s->n_zero);                                                                           \
+        out->n_subnormal = sum_##BITS(s->n_small) - out->n_zero;                                                       \
+        if (special) {                                                                                                 \
+            out->n_nan = sum_##BITS(s->n_nan);                                                                         \
+            out->n_pos_inf = sum_##BITS(s->n_pos_inf);                                                                 \
+            out->n_neg_inf = sum_##BITS(s->n_neg_inf);                                                                 \
+        }                                                                                                              \
+    }
 
-/* Counts and range of one vector. Unless `special`, NaN may not be there and infinities are not counted. */
-static inline __attribute__((always_inline)) void scan_32_add(scan_32 *s, v32 bits, v32 min_normal, bool special)
-{
-    v32 infinity = v32_set((int32_t)FX_F32_INF);
-    v32 magnitude = v32_and(bits, v32_set(INT32_MAX));
-    v32 key = v32_xor(bits, v32_and(v32_sign(bits), v32_set(INT32_MAX)));
-    v32 low = key, high = key;
-    if (special) {
-        s->n_nan = v32_count_gt(s->n_nan, magnitude, infinity);
-        s->n_pos_inf = v32_count_eq(s->n_pos_inf, bits, infinity);
-        s->n_neg_inf = v32_count_eq(s->n_neg_inf, bits, v32_set(INT32_MIN | (int32_t)FX_F32_INF));
-        low = v32_select_gt(magnitude, infinity, v32_set(INT32_MAX), key);
-        high = v32_select_gt(magnitude, infinity, v32_set(INT32_MIN), key);
-    }
-    s->abs_max = v32_max(s->abs_max, magnitude);
-    s->key_min = v32_min(s->key_min, low);
-    s->key_max = v32_max(s->key_max, high);
-    s->n_zero = v32_count_eq(s->n_zero, magnitude, v32_set(0));
-    s->n_small = v32_count_gt(s->n_small, min_normal, magnitude);
-}
-
-static inline uint64_t sum_32(v32 counts)
-{
-    uint32_t lanes[VF_N];
-    uint64_t sum = 0;
-    memcpy(lanes, &counts, sizeof lanes);
-    for (size_t i = 0; i < VF_N; i++) {
-        sum += lanes[i];
-    }
-    return sum;
-}
-
-static inline void take_scan_32(const scan_32 *s, bool special, fx_float_scan *out)
-{
-    int32_t low[VF_N], high[VF_N];
-    memcpy(low, &s->key_min, sizeof low);
-    memcpy(high, &s->key_max, sizeof high);
-    for (size_t i = 0; i < VF_N; i++) {
-        bool any = low[i] != INT32_MAX || high[i] != INT32_MIN; /* neither is the key of a value */
-        out->key_min = any && low[i] < out->key_min ? low[i] : out->key_min;
-        out->key_max = any && high[i] > out->key_max ? high[i] : out->key_max;
-    }
-    if (out->key_min <= out->key_max) {
-        uint64_t a = fx_key_magnitude(out->key_min), b = fx_key_magnitude(out->key_max);
-        out->abs_max = a > b ? a : b;
-    }
-    out->n_zero = sum_32(s->n_zero);
-    out->n_subnormal = sum_32(s->n_small) - out->n_zero;
-    if (special) {
-        out->n_nan = sum_32(s->n_nan);
-        out->n_pos_inf = sum_32(s->n_pos_inf);
-        out->n_neg_inf = sum_32(s->n_neg_inf);
-    }
-}
+DEFINE_SCAN(32, VF_N, int32_t, INT32_MIN, INT32_MAX, FX_F32_INF)
+DEFINE_SCAN(64, VD_N, int64_t, INT64_MIN, INT64_MAX, FX_F64_INF)
 
 /* Whole steps below n; false where a NaN or an infinity is there and `special` is not set. */
 static inline __attribute__((always_inline)) bool scan_f32_steps(const unsigned char *bytes, size_t n,
@@ -149,63 +157,6 @@ static void spread_f32(const void *elements, size_t n, bool all_finite, double m
         spread_f32_steps(elements, whole, true, mean, out);
     }
     fx_spread_f32_steps(elements, whole, n, mean, out);
-}
-
-typedef struct scan_64 {
-    v64 abs_max, key_min, key_max, n_zero, n_small, n_nan, n_pos_inf, n_neg_inf;
-} scan_64;
-
-static inline __attribute__((always_inline)) void scan_64_add(scan_64 *s, v64 bits, v64 min_normal, bool special)
-{
-    v64 infinity = v64_set((int64_t)FX_F64_INF);
-    v64 magnitude = v64_and(bits, v64_set(INT64_MAX));
-    v64 key = v64_xor(bits, v64_and(v64_sign(bits), v64_set(INT64_MAX)));
-    v64 low = key, high = key;
-    if (special) {
-        s->n_nan = v64_count_gt(s->n_nan, magnitude, infinity);
-        s->n_pos_inf = v64_count_eq(s->n_pos_inf, bits, infinity);
-        s->n_neg_inf = v64_count_eq(s->n_neg_inf, bits, v64_set(INT64_MIN | (int64_t)FX_F64_INF));
-        low = v64_select_gt(magnitude, infinity, v64_set(INT64_MAX), key);
-        high = v64_select_gt(magnitude, infinity, v64_set(INT64_MIN), key);
-    }
-    s->abs_max = v64_max(s->abs_max, magnitude);
-    s->key_min = v64_min(s->key_min, low);
-    s->key_max = v64_max(s->key_max, high);
-    s->n_zero = v64_count_eq(s->n_zero, magnitude, v64_set(0));
-    s->n_small = v64_count_gt(s->n_small, min_normal, magnitude);
-}
-
-static inline uint64_t sum_64(v64 counts)
-{
-    uint64_t lanes[VD_N];
-    uint64_t sum = 0;
-    memcpy(lanes, &counts, sizeof lanes);
-    for (size_t i = 0; i < VD_N; i++) {
-        sum += lanes[i];
-    }
-    return sum;
-}
-
-static inline void take_scan_64(const scan_64 *s, bool special, fx_float_scan *out)
-{
-    int64_t low[VD_N], high[VD_N];
-    memcpy(low, &s->key_min, sizeof low);
-    memcpy(high, &s->key_max, sizeof high);
-    for (size_t i = 0; i < VD_N; i++) {
-        out->key_min = low[i] < out->key_min ? low[i] : out->key_min;
-        out->key_max = high[i] > out->key_max ? high[i] : out->key_max;
-    }
-    if (out->key_min <= out->key_max) {
-        uint64_t a = fx_key_magnitude(out->key_min), b = fx_key_magnitude(out->key_max);
-        out->abs_max = a > b ? a : b;
-    }
-    out->n_zero = sum_64(s->n_zero);
-    out->n_subnormal = sum_64(s->n_small) - out->n_zero;
-    if (special) {
-        out->n_nan = sum_64(s->n_nan);
-        out->n_pos_inf = sum_64(s->n_pos_inf);
-        out->n_neg_inf = sum_64(s->n_neg_inf);
-    }
 }
 
 static inline __attribute__((always_inline)) bool scan_f64_steps(const unsigned char *bytes, size_t n,

@@ -35,6 +35,17 @@ static size_t add(graph *g, const char *name, const char *target, const char *co
     return i;
 }
 
+/* Two empty ones. */
+static int make_graphs(void **state)
+{
+    static graph both[2];
+    memset(both, 0, sizeof both);
+    *state = both;
+    return 0;
+}
+
+#define ON_GRAPHS(test) cmocka_unit_test_setup(test, make_graphs)
+
 static void match(graph *golden, graph *target)
 {
     assert_int_equal(fx_match_nodes(NULL, false, &golden->list, &target->list), FXTAP_OK);
@@ -47,89 +58,84 @@ static void match(graph *golden, graph *target)
 /* gelu against mul, erf, add, mul: the last one is what the line computes. */
 static void the_end_of_a_line_is_what_it_computes(void **state)
 {
-    (void)state;
-    graph golden = {.list = {.n_items = 0}}, target = {.list = {.n_items = 0}};
-    size_t before = add(&golden, "mm", "aten.mm", "h = x @ w", 8, 1);
-    size_t gelu = add(&golden, "gelu", "aten.gelu", "h = gelu(h)", 8, 0.5);
-    add(&target, "mm", "aten.mm", "h = x @ w", 8, 1);
-    add(&target, "mul", "aten.mul", "h = gelu(h)", 8, 0.4);
-    add(&target, "erf", "aten.erf", "h = gelu(h)", 8, 0.3);
-    size_t last = add(&target, "mul_1", "aten.mul", "h = gelu(h)", 8, 0.9); /* wrong, and paired all the same */
-    match(&golden, &target);
-    assert_int_equal(golden.entries[before].partner, 0);
-    assert_int_equal(golden.entries[before].pairing, FXTAP_PAIR_EXACT);
-    assert_int_equal(golden.entries[gelu].partner, last);
-    assert_int_equal(golden.entries[gelu].pairing, FXTAP_PAIR_SOURCE);
-    assert_true(golden.entries[gelu].confidence < 1.0);
+    graph *golden = *state, *target = golden + 1;
+    size_t before = add(golden, "mm", "aten.mm", "h = x @ w", 8, 1);
+    size_t gelu = add(golden, "gelu", "aten.gelu", "h = gelu(h)", 8, 0.5);
+    add(target, "mm", "aten.mm", "h = x @ w", 8, 1);
+    add(target, "mul", "aten.mul", "h = gelu(h)", 8, 0.4);
+    add(target, "erf", "aten.erf", "h = gelu(h)", 8, 0.3);
+    size_t last = add(target, "mul_1", "aten.mul", "h = gelu(h)", 8, 0.9); /* wrong, and paired all the same */
+    match(golden, target);
+    assert_int_equal(golden->entries[before].partner, 0);
+    assert_int_equal(golden->entries[before].pairing, FXTAP_PAIR_EXACT);
+    assert_int_equal(golden->entries[gelu].partner, last);
+    assert_int_equal(golden->entries[gelu].pairing, FXTAP_PAIR_SOURCE);
+    assert_true(golden->entries[gelu].confidence < 1.0);
 }
 
 /* view_1 is another view on either side: names count on with the operators that a decomposition adds. */
 static void names_alone_prove_nothing(void **state)
 {
-    (void)state;
-    graph golden = {.list = {.n_items = 0}}, target = {.list = {.n_items = 0}};
-    size_t first = add(&golden, "view", "aten.view", "a = f(x)", 8, 1);
-    size_t second = add(&golden, "view_1", "aten.view", "a = f(x)", 16, 2);
-    add(&golden, "add", "aten.add", "a = f(x)", 16, 3);
-    add(&target, "view", "aten.view", "a = f(x)", 32, 5);
-    add(&target, "view_1", "aten.view", "a = f(x)", 8, 1);
-    add(&target, "view_2", "aten.view", "a = f(x)", 16, 2);
-    add(&target, "add", "aten.add", "a = f(x)", 16, 3);
-    match(&golden, &target);
-    assert_int_equal(golden.entries[first].partner, 1);
-    assert_int_equal(golden.entries[second].partner, 2);
-    assert_int_equal(target.entries[0].partner, FX_MISSING);
+    graph *golden = *state, *target = golden + 1;
+    size_t first = add(golden, "view", "aten.view", "a = f(x)", 8, 1);
+    size_t second = add(golden, "view_1", "aten.view", "a = f(x)", 16, 2);
+    add(golden, "add", "aten.add", "a = f(x)", 16, 3);
+    add(target, "view", "aten.view", "a = f(x)", 32, 5);
+    add(target, "view_1", "aten.view", "a = f(x)", 8, 1);
+    add(target, "view_2", "aten.view", "a = f(x)", 16, 2);
+    add(target, "add", "aten.add", "a = f(x)", 16, 3);
+    match(golden, target);
+    assert_int_equal(golden->entries[first].partner, 1);
+    assert_int_equal(golden->entries[second].partner, 2);
+    assert_int_equal(target->entries[0].partner, FX_MISSING);
 }
 
 /* Of one shape there are two on one side and three on the other: statistics decide, and what they do not, stays alone. */
 static void statistics_confirm_where_numbers_differ(void **state)
 {
-    (void)state;
-    graph golden = {.list = {.n_items = 0}}, target = {.list = {.n_items = 0}};
-    size_t one = add(&golden, "mul", "aten.mul", "a = f(x)", 8, 1);
-    size_t two = add(&golden, "mul_1", "aten.mul", "a = f(x)", 8, 7);
-    add(&golden, "sum", "aten.sum", "a = f(x)", 1, 3);
-    add(&target, "mul", "aten.mul", "a = f(x)", 8, 4);
-    add(&target, "mul_1", "aten.mul", "a = f(x)", 8, 1.001);
-    add(&target, "mul_2", "aten.mul", "a = f(x)", 8, 9);
-    add(&target, "sum", "aten.sum", "a = f(x)", 1, 3);
-    match(&golden, &target);
-    assert_int_equal(golden.entries[one].partner, 1);
-    assert_int_equal(golden.entries[one].pairing, FXTAP_PAIR_SOURCE);
-    assert_int_equal(golden.entries[two].partner, FX_MISSING);
+    graph *golden = *state, *target = golden + 1;
+    size_t one = add(golden, "mul", "aten.mul", "a = f(x)", 8, 1);
+    size_t two = add(golden, "mul_1", "aten.mul", "a = f(x)", 8, 7);
+    add(golden, "sum", "aten.sum", "a = f(x)", 1, 3);
+    add(target, "mul", "aten.mul", "a = f(x)", 8, 4);
+    add(target, "mul_1", "aten.mul", "a = f(x)", 8, 1.001);
+    add(target, "mul_2", "aten.mul", "a = f(x)", 8, 9);
+    add(target, "sum", "aten.sum", "a = f(x)", 1, 3);
+    match(golden, target);
+    assert_int_equal(golden->entries[one].partner, 1);
+    assert_int_equal(golden->entries[one].pairing, FXTAP_PAIR_SOURCE);
+    assert_int_equal(golden->entries[two].partner, FX_MISSING);
 }
 
 /* The line was edited: name, operator and shape have to do. */
 static void an_edited_line_pairs_by_name(void **state)
 {
-    (void)state;
-    graph golden = {.list = {.n_items = 0}}, target = {.list = {.n_items = 0}};
-    size_t edited = add(&golden, "mm", "aten.mm", "h = x @ w", 8, 1);
-    size_t same = add(&golden, "relu", "aten.relu", "h = relu(h)", 8, 1);
-    size_t renamed = add(&golden, "mm_1", "aten.mm", "y = h @ v", 8, 1);
-    add(&target, "mm", "aten.mm", "h = torch.mm(x, w)", 8, 50);
-    add(&target, "relu", "aten.relu", "h = relu(h)", 8, 50);
-    add(&target, "mm_7", "aten.mm", "y = torch.mm(h, v)", 8, 50);
-    match(&golden, &target);
-    assert_int_equal(golden.entries[edited].partner, 0);
-    assert_int_equal(golden.entries[same].partner, 1);
-    assert_int_equal(golden.entries[same].pairing, FXTAP_PAIR_EXACT);
-    assert_int_equal(golden.entries[renamed].partner, 2);
-    assert_int_equal(golden.entries[renamed].pairing, FXTAP_PAIR_ORDER);
+    graph *golden = *state, *target = golden + 1;
+    size_t edited = add(golden, "mm", "aten.mm", "h = x @ w", 8, 1);
+    size_t same = add(golden, "relu", "aten.relu", "h = relu(h)", 8, 1);
+    size_t renamed = add(golden, "mm_1", "aten.mm", "y = h @ v", 8, 1);
+    add(target, "mm", "aten.mm", "h = torch.mm(x, w)", 8, 50);
+    add(target, "relu", "aten.relu", "h = relu(h)", 8, 50);
+    add(target, "mm_7", "aten.mm", "y = torch.mm(h, v)", 8, 50);
+    match(golden, target);
+    assert_int_equal(golden->entries[edited].partner, 0);
+    assert_int_equal(golden->entries[same].partner, 1);
+    assert_int_equal(golden->entries[same].pairing, FXTAP_PAIR_EXACT);
+    assert_int_equal(golden->entries[renamed].partner, 2);
+    assert_int_equal(golden->entries[renamed].pairing, FXTAP_PAIR_ORDER);
 }
 
 static void graphs_of_equal_structure_pair_by_position(void **state)
 {
-    (void)state;
-    graph golden = {.list = {.n_items = 0}}, target = {.list = {.n_items = 0}};
+    graph *golden = *state, *target = golden + 1;
     for (size_t i = 0; i < 3; i++) {
-        add(&golden, "mm", "aten.mm", "a", 8, 1);
-        add(&target, i == 0 ? "mm_2" : "mm", "aten.mm", "b", 9, 2);
+        add(golden, "mm", "aten.mm", "a", 8, 1);
+        add(target, i == 0 ? "mm_2" : "mm", "aten.mm", "b", 9, 2);
     }
-    assert_int_equal(fx_match_nodes(NULL, true, &golden.list, &target.list), FXTAP_OK);
+    assert_int_equal(fx_match_nodes(NULL, true, &golden->list, &target->list), FXTAP_OK);
     for (size_t i = 0; i < 3; i++) {
-        assert_int_equal(golden.entries[i].partner, i);
-        assert_int_equal(golden.entries[i].pairing, FXTAP_PAIR_EXACT);
+        assert_int_equal(golden->entries[i].partner, i);
+        assert_int_equal(golden->entries[i].pairing, FXTAP_PAIR_EXACT);
     }
 }
 
@@ -176,11 +182,11 @@ static void a_map_that_is_none_names_the_line(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_end_of_a_line_is_what_it_computes),
-        cmocka_unit_test(names_alone_prove_nothing),
-        cmocka_unit_test(statistics_confirm_where_numbers_differ),
-        cmocka_unit_test(an_edited_line_pairs_by_name),
-        cmocka_unit_test(graphs_of_equal_structure_pair_by_position),
+        ON_GRAPHS(the_end_of_a_line_is_what_it_computes),
+        ON_GRAPHS(names_alone_prove_nothing),
+        ON_GRAPHS(statistics_confirm_where_numbers_differ),
+        ON_GRAPHS(an_edited_line_pairs_by_name),
+        ON_GRAPHS(graphs_of_equal_structure_pair_by_position),
         cmocka_unit_test(a_map_carries_over_what_stars_took),
         cmocka_unit_test(a_map_that_is_none_names_the_line),
     };
