@@ -214,7 +214,10 @@ typedef struct fxtap_group { /* one pair of steps of one pair of graphs */
     size_t n_different;
 } fxtap_group;
 
-/* FXTAP_E_INVALID (options, map file), FXTAP_E_NOT_FOUND (neither side has a tensor), FXTAP_E_CANCELLED, ... */
+/*
+ * FXTAP_E_INVALID (options, map file), FXTAP_E_NOT_FOUND (neither side has a tensor, or one has none of the run, rank, graph
+ * or step that was asked for), FXTAP_E_CANCELLED, ...
+ */
 FXTAP_API fxtap_status fxtap_compare(fxtap_reader *golden, fxtap_reader *target, const fxtap_compare_options *options,
                                      fxtap_report **out);
 

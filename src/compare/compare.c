@@ -77,6 +77,12 @@ static fxtap_status begin(fx_comparison *c, fxtap_reader *golden, fxtap_reader *
     if (status == FXTAP_OK) {
         status = fx_sides_open(c, golden, target);
     }
+    if (status == FXTAP_OK) {
+        status = fx_side_check(&c->golden);
+    }
+    if (status == FXTAP_OK) {
+        status = fx_side_check(&c->target);
+    }
     if (status == FXTAP_OK && c->golden.n_sets == 0 && c->target.n_sets == 0) {
         status = fx_error_at(FXTAP_E_NOT_FOUND, fxtap_reader_path(golden), "no tensors to compare on either side");
     }

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "compare/batch.h"
+#include "store/list_step.h"
 #include "util/error.h"
 #include "util/memory.h"
 
@@ -129,10 +130,16 @@ static fxtap_status add_group(fx_comparison *comparison, const fx_group_work *wo
     return FXTAP_OK;
 }
 
+/* By number or by its folder. */
+static bool is_step_asked_for(const fx_side *side)
+{
+    return side->query.step >= 0 || fx_reader_is_one_step(side->reader);
+}
+
 static bool steps_match(const fx_comparison *comparison, const fx_set *golden, const fx_set *target)
 {
     const fxtap_step_info *a = golden->step, *b = target->step;
-    bool both_asked_for = comparison->options->golden_step >= 0 && comparison->options->target_step >= 0;
+    bool both_asked_for = is_step_asked_for(&comparison->golden) && is_step_asked_for(&comparison->target);
     return a == NULL || b == NULL || both_asked_for || a->step == b->step;
 }
 

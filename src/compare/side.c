@@ -1,5 +1,7 @@
 /* side.c - the steps of one side. */
+#include <inttypes.h>
 #include <pthread.h>
+#include <stdio.h>
 
 #include "compare/report.h"
 #include "store/list_step.h"
@@ -49,6 +51,28 @@ static fxtap_status open_side(fx_comparison *comparison, fx_side *side, fxtap_re
     };
     side->reader = reader;
     return list_sets(side);
+}
+
+fxtap_status fx_side_check(const fx_side *side)
+{
+    const fxtap_tensor_query *query = &side->query;
+    const struct {
+        const char *name;
+        int64_t value;
+        bool is_given;
+    } parts[] = {{"run", query->run, query->run > 0},
+                 {"rank", query->rank, query->rank >= 0},
+                 {"graph", query->graph, query->graph >= 0},
+                 {"step", query->step, query->step >= 0}};
+    char text[128] = "";
+    size_t used = 0;
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0] && side->n_sets == 0; i++) {
+        if (parts[i].is_given) {
+            used += (size_t)snprintf(text + used, sizeof text - used, "%s%s %" PRId64, used > 0 ? ", " : "",
+                                     parts[i].name, parts[i].value);
+        }
+    }
+    return used == 0 ? FXTAP_OK : fx_error_at(FXTAP_E_NOT_FOUND, fxtap_reader_path(side->reader), "no tensors of %s", text);
 }
 
 typedef struct opening {

@@ -362,6 +362,11 @@ fxtap_status fx_reader_list_step(fxtap_reader *reader, const fxtap_step_info *st
     return status;
 }
 
+bool fx_reader_is_one_step(const fxtap_reader *reader)
+{
+    return reader->has_only_graph && reader->only_step != NULL;
+}
+
 void fx_reader_rest(fxtap_reader *reader)
 {
     fx_index_release(reader);

@@ -123,6 +123,13 @@ def test_two_steps_of_one_dump(run: Run, chains: Path) -> None:
     assert "Origin  mul_7" in done.stdout
 
 
+def test_folders_of_two_steps(run: Run, chains: Path) -> None:
+    write_chain(chains / "good", wrong=7, step=STEP[:-1] + "1")
+    done = run("compare", f"good/{STEP}", f"good/{STEP[:-1]}1")
+    assert done.returncode == 1
+    assert done.stdout.startswith("DIFFERENT  5 of 20 tensors differ\n\nOrigin  mul_7  ")
+
+
 def test_stopping_early_is_the_same_every_time(run: Run, tmp_path: Path) -> None:
     """Other threads are beyond the first difference by then; without an index only files tell dtypes and shapes."""
     for step in range(40):
@@ -172,7 +179,8 @@ def test_replicas(run: Run, tmp_path: Path) -> None:
         (["good", "bad", "--rules", "absent"], "cannot open absent: No such file or directory"),
         (["good", "bad", "--json", "taken"], "'taken' is there already; --force writes over it"),
         (["good", "bad", "--json", "absent/x"], "No such file or directory"),
-        (["good", "bad", "--graph", "9"], "no tensors to compare on either side"),
+        (["good", "bad", "--graph", "9"], "good: no tensors of graph 9"),
+        (["good", "bad", "--step", "0:7"], "bad: no tensors of step 7"),
         (["hollow", "hollow"], "no tensors to compare on either side"),
         (["empty", "empty"], "no dump and no .npy file in it"),
         (["good", "future"], "fxtap.db: an index from the future: its version is 99, this fxtap reads 1"),
