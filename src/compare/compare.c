@@ -5,6 +5,7 @@
 
 #include "compare/batch.h"
 #include "util/error.h"
+#include "util/float_mode.h"
 #include "util/memory.h"
 
 void fxtap_compare_options_init(fxtap_compare_options *options)
@@ -147,10 +148,12 @@ static fxtap_status compare(fxtap_reader *golden, fxtap_reader *target, const fx
     fx_comparison c = {.options = options};
     fx_arena_init(&c.arena);
     atomic_init(&c.stop, false);
+    fx_float_mode callers = fx_float_mode_begin(); /* judging threads inherit it */
     status = begin(&c, golden, target);
     if (status == FXTAP_OK) {
         status = run(&c, pair_up, out);
     }
+    fx_float_mode_end(callers);
     fx_side_close(&c.golden);
     fx_side_close(&c.target);
     fx_texts_clear(&c.texts);

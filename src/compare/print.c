@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "util/error.h"
+#include "util/float_mode.h"
 
 const char *fxtap_origin_reason_name(fxtap_origin_reason reason)
 {
@@ -69,12 +70,15 @@ fxtap_status fxtap_report_print(const fxtap_report *report, const fxtap_report_o
         return fx_error(FXTAP_E_INVALID, "report options of %zu bytes, expected %zu", options->struct_size,
                         sizeof *options);
     }
+    fx_float_mode callers = fx_float_mode_begin();
+    fxtap_status status = FXTAP_OK;
     switch (options->format) {
     case FXTAP_REPORT_TEXT: fx_report_print_text(report, options, out); break;
     case FXTAP_REPORT_JSON: fx_report_print_json(report, out); break;
     case FXTAP_REPORT_CSV: fx_report_print_csv(report, out); break;
     case FXTAP_REPORT_HTML: fx_report_print_html(report, out); break;
-    default: return fx_error(FXTAP_E_INVALID, "no report format has the number %d", (int)options->format);
+    default: status = fx_error(FXTAP_E_INVALID, "no report format has the number %d", (int)options->format);
     }
-    return fxtap_buffer_status(out);
+    fx_float_mode_end(callers);
+    return status == FXTAP_OK ? fxtap_buffer_status(out) : status;
 }

@@ -11,6 +11,7 @@
 #include "compare/shard.h"
 #include "fxtap/graph.h"
 #include "util/error.h"
+#include "util/float_mode.h"
 #include "util/memory.h"
 
 #define MAGIC 0x6872707478663033u /* "fxtprh" and a version, kept when the form changes */
@@ -288,12 +289,14 @@ fxtap_status fxtap_report_merge(const void *const *shards, const size_t *n_bytes
     fxtap_report **read = fx_calloc(n_shards, sizeof *read);
     fxtap_report *into = fx_report_create();
     fxtap_status status = read == NULL || into == NULL ? FXTAP_E_NOMEM : FXTAP_OK;
+    fx_float_mode callers = fx_float_mode_begin();
     for (size_t s = 0; s < n_shards && status == FXTAP_OK; s++) {
         status = read_shard(shards[s], n_bytes[s], &read[s]);
     }
     if (status == FXTAP_OK) {
         status = merge(into, read, n_shards);
     }
+    fx_float_mode_end(callers);
     for (size_t s = 0; s < n_shards && read != NULL; s++) {
         fxtap_report_free(read[s]);
     }

@@ -8,6 +8,7 @@
 #include "tensor/values.h"
 #include "tensor/view.h"
 #include "util/error.h"
+#include "util/float_mode.h"
 #include "util/memory.h"
 
 #define BLOCK_ELEMS 4096
@@ -97,14 +98,10 @@ static fxtap_status check_request(const fxtap_view *view, double low, double hig
     return FXTAP_OK;
 }
 
-fxtap_status fxtap_stats_histogram(const fxtap_view *view, double low, double high, size_t n_bins, uint64_t *bins)
+static fxtap_status count_bins(const fxtap_view *view, double low, double high, size_t n_bins, uint64_t *bins)
 {
-    fxtap_status status = check_request(view, low, high, n_bins);
-    if (status != FXTAP_OK) {
-        return status;
-    }
     bin_range range = {.low = low, .high = high, .n_bins = n_bins};
-    range.bins_per_unit = low < high ? (long double)n_bins / (range.high - range.low) : 0;
+    range.bins_per_unit = range.low < range.high ? (long double)n_bins / (range.high - range.low) : 0;
     uint64_t n_saved = fx_view_saved_count(view);
     bool in_place = fx_view_is_saved_form(view);
     range.bins = in_place ? bins : fx_calloc(n_bins, sizeof *bins); /* `bins` is untouched on failure */
@@ -116,10 +113,21 @@ fxtap_status fxtap_stats_histogram(const fxtap_view *view, double low, double hi
         count_block(&range, fxtap_dtype_saved(view->dtype), view->data, (size_t)n_saved);
         return FXTAP_OK;
     }
-    status = count_gathered(&range, view, n_saved);
+    fxtap_status status = count_gathered(&range, view, n_saved);
     if (status == FXTAP_OK) {
         memcpy(bins, range.bins, n_bins * sizeof *bins);
     }
     fx_free(range.bins);
+    return status;
+}
+
+fxtap_status fxtap_stats_histogram(const fxtap_view *view, double low, double high, size_t n_bins, uint64_t *bins)
+{
+    fxtap_status status = check_request(view, low, high, n_bins);
+    if (status == FXTAP_OK) {
+        fx_float_mode callers = fx_float_mode_begin();
+        status = count_bins(view, low, high, n_bins, bins);
+        fx_float_mode_end(callers);
+    }
     return status;
 }

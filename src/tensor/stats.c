@@ -9,6 +9,7 @@
 #include "tensor/stats_parts.h"
 #include "tensor/view.h"
 #include "util/error.h"
+#include "util/float_mode.h"
 #include "util/memory.h"
 
 /* Read, hashed and left behind while it is in the second-level cache: whole parts. */
@@ -373,9 +374,12 @@ fxtap_status fxtap_stats_compute(const fxtap_view *view, fxtap_stats *out, fxtap
         return status;
     }
     uint64_t n_saved = n_bytes / fxtap_dtype_size(fxtap_dtype_saved(view->dtype));
+    fx_float_mode callers = fx_float_mode_begin();
     if (fx_view_is_saved_form(view)) {
         fx_stats_saved(view->dtype, view->data, (size_t)n_saved, out, hash_out);
-        return FXTAP_OK;
+    } else {
+        status = stats_gathered(view, n_saved, out, hash_out);
     }
-    return stats_gathered(view, n_saved, out, hash_out);
+    fx_float_mode_end(callers);
+    return status;
 }

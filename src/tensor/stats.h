@@ -14,8 +14,8 @@
  * Integers: the sum in 128 bits, the sum of squares in 192 bits, exactly; one rounding at the end.
  *
  * NaN and the range: min and max order -0.0 below +0.0, so the answer does not depend on the order of elements.
- * Nothing here reads or changes the floating-point environment; the counts, min and max do not depend on it (a
- * caller's flush-to-zero mode cannot hide a subnormal).
+ * The counts, min and max of floats do not depend on the floating-point environment; for the rest fxtap_stats_compute
+ * sets its own (util/float_mode.h), so that a caller's flush-to-zero mode hides nothing.
  *
  * Thread rule: a state belongs to one thread at a time.
  */

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "fxtap/output.h"
+#include "util/float_mode.h"
 
 #define MAX_DIGITS 17
 
@@ -180,14 +181,23 @@ static size_t repr(double value, bool single, char out[FX_NUMBER_BYTES])
     return at;
 }
 
+/* Volatile: nothing is done with the value before the mode is set. */
 size_t fx_double_text(double value, char out[FX_NUMBER_BYTES])
 {
-    return repr(value, false, out);
+    volatile double given = value;
+    fx_float_mode callers = fx_float_mode_begin();
+    size_t length = repr(given, false, out);
+    fx_float_mode_end(callers);
+    return length;
 }
 
 size_t fx_float_text(float value, char out[FX_NUMBER_BYTES])
 {
-    return repr((double)value, true, out);
+    volatile float given = value;
+    fx_float_mode callers = fx_float_mode_begin();
+    size_t length = repr((double)given, true, out);
+    fx_float_mode_end(callers);
+    return length;
 }
 
 enum { MOST_FAST_DIGITS = 9 };
@@ -221,7 +231,7 @@ static bool round_fast(double value, int n_digits, decimal *out)
     return true;
 }
 
-size_t fx_double_digits(double value, int n_digits, char out[FX_NUMBER_BYTES])
+static size_t digits_text(double value, int n_digits, char *out)
 {
     size_t at = special_text(value, "-0", out);
     if (at > 0) {
@@ -243,6 +253,15 @@ size_t fx_double_digits(double value, int n_digits, char out[FX_NUMBER_BYTES])
     }
     out[at] = '\0';
     return at;
+}
+
+size_t fx_double_digits(double value, int n_digits, char out[FX_NUMBER_BYTES])
+{
+    volatile double given = value;
+    fx_float_mode callers = fx_float_mode_begin();
+    size_t length = digits_text(given, n_digits, out);
+    fx_float_mode_end(callers);
+    return length;
 }
 
 void fxtap_buffer_double(fxtap_buffer *buffer, double value)

@@ -4,6 +4,7 @@ import _thread
 import json
 import os
 import signal
+import sys
 import tarfile
 import threading
 from pathlib import Path
@@ -197,6 +198,32 @@ def many(root: Path) -> None:
 
 class EnoughError(Exception):
     pass
+
+
+@pytest.mark.parametrize("dtype", ["<f2", "<f4", "<f8", ">f4", "<c8", "<c16"])
+def test_flush_to_zero_hides_no_difference(dtype: str, tmp_path: Path) -> None:
+    """Subnormal numbers are not equal because the caller's thread takes them for zeros; reports are the same bytes."""
+    tiny = {"f2": 6e-8, "f4": 1e-40, "f8": 1e-310, "c8": 1e-40j, "c16": 1e-310j}[dtype[1:]]
+    np.save(tmp_path / "a.npy", np.array([tiny, 1] * 20, dtype))
+    np.save(tmp_path / "b.npy", np.array([2 * tiny, 1] * 20, dtype))
+    formats = ("json", "csv", "html")
+
+    def compared(n_threads: int, name: str) -> tuple[str, list[bytes]]:
+        report = fxtap.compare(tmp_path / "a.npy", tmp_path / "b.npy", rtol=0, atol=0, threads=n_threads)
+        for suffix in formats:
+            report.save(tmp_path / f"{name}.{suffix}")
+        return str(report), [(tmp_path / f"{name}.{suffix}").read_bytes() for suffix in formats]
+
+    expected = compared(1, "usual")
+    assert expected[0].startswith("DIFFERENT")
+    if not torch.set_flush_denormal(True):
+        pytest.skip("this processor cannot flush to zero")
+    try:
+        assert sys.float_info.min / 2 == 0
+        found = [compared(1, "one"), compared(3, "three")]
+    finally:
+        torch.set_flush_denormal(False)
+    assert found == [expected, expected]
 
 
 def test_it_can_be_stopped(tmp_path: Path) -> None:
