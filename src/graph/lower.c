@@ -260,18 +260,26 @@ static fx_val lower_call(fx_lower *lower)
 
 /* ---- outputs ---- */
 
+/* "aten.add_.Tensor", "aten.__iand__.Scalar"; not "aten.__and__.Scalar". */
+static bool is_in_place(const char *target)
+{
+    const char *overload = strrchr(target, '.');
+    if (strncmp(target, "aten.", 5) != 0 || overload == NULL || overload < target + 7 || overload[-1] != '_') {
+        return false;
+    }
+    return overload[-2] != '_' || strncmp(target + 5, "__i", 3) == 0;
+}
+
 /* The node whose memory this one has: itself, or its argument's for views and in-place operators. */
 static fxtap_node root_of(const fx_lower *lower)
 {
     const fxtap_node_desc *desc = &lower->desc;
     const char *overload = strrchr(desc->target, '.');
-    bool is_in_place =
-        overload != NULL && overload > desc->target && overload[-1] == '_' && strncmp(desc->target, "aten.", 5) == 0;
     bool is_out = overload != NULL && (strcmp(overload, ".out") == 0 || strcmp(overload, ".output") == 0 ||
                                        strcmp(overload, ".grad_input") == 0);
     const fx_recipe *recipe = fx_find_recipe(&lower->recipes, desc->target);
-    bool is_view = (recipe != NULL && recipe->is_view) || (desc->flags & FXTAP_NODE_VIEW) != 0 || is_in_place ||
-                   strcmp(desc->target, "operator.getitem") == 0;
+    bool is_view = (recipe != NULL && recipe->is_view) || (desc->flags & FXTAP_NODE_VIEW) != 0 ||
+                   is_in_place(desc->target) || strcmp(desc->target, "operator.getitem") == 0;
     if (is_out && desc->n_kwargs > 0 && fxtap_value_kind_of(lower->graph, desc->kwarg_values[0]) == FXTAP_V_NODE) {
         return lower->root[fxtap_value_node(lower->graph, desc->kwarg_values[0])];
     }

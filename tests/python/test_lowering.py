@@ -294,6 +294,16 @@ def test_hostile_names(text: str, lowered: bool) -> None:
     assert message.name == "graph_1"
 
 
+@pytest.mark.parametrize(
+    ("target", "is_new"), [("__lshift__", True), ("__and__", True), ("__ilshift__", False), ("bitwise_and_", False)]
+)
+def test_results_of_operators_in_place(target: str, is_new: bool) -> None:
+    """What an operator leaves in the graph's input is no output of its own."""
+    record = graph_of(1, target=getattr(torch.ops.aten, target).Scalar)
+    output = parse_ge(printed(record, "txt")).op[-1]
+    assert (output.type, len(output.input)) == ("NetOutput", int(is_new))
+
+
 FLOATS = (math.inf, -math.inf, math.nan, -0.0, 1e300, 5e-324, 0.1)
 NUMBERS = (*FLOATS, 2**62, -(2**63), True, complex(1, -2), complex(-0.0, math.inf))
 
