@@ -15,6 +15,7 @@
 typedef struct view_dim {
     int64_t size;           /* -1: symbolic */
     const char *expression; /* of a symbolic one */
+    fxtap_value given;      /* what the size list says in its place: a node, or -1; 0 where there is none */
 } view_dim;
 
 struct fx_pending {
@@ -71,6 +72,7 @@ static view_dim *meta_dims(fx_lower *lower, fxtap_value meta, size_t *n_out)
     for (size_t i = 0; dims != NULL && i < tensor.n_dims; i++) {
         bool is_number = fxtap_value_kind_of(lower->graph, tensor.shape[i]) == FXTAP_V_INT;
         dims[i].size = is_number ? fxtap_value_int(lower->graph, tensor.shape[i]) : -1;
+        dims[i].given = 0;
         dims[i].expression = is_number ? "" : fxtap_value_text(lower->graph, tensor.shape[i], NULL);
     }
     *n_out = tensor.n_dims;
@@ -308,6 +310,17 @@ static bool permutation(const fx_lower *lower, size_t n, int64_t *order)
     return true;
 }
 
+/* The size list's own entries, for sizes that are known in no other way: "s27*s53" is -1 in [s77, -1]. */
+static void keep_given(const fx_lower *lower, view_dim *dims, size_t n)
+{
+    size_t n_items = 0;
+    const fxtap_value *items =
+        lower->desc.n_args > 1 ? fxtap_value_items(lower->graph, lower->desc.args[1], &n_items) : NULL;
+    for (size_t i = 0; n_items == n && i < n; i++) {
+        dims[i].given = items[i];
+    }
+}
+
 /* Remembers which tensors hold the symbols of a size list: the view's own sizes say which expressions they are. */
 static void learn_symbols(fx_lower *lower, fx_pending *view)
 {
@@ -398,6 +411,9 @@ bool fx_lower_view(fx_lower *lower, fx_val *out)
         if (dims != NULL && hides_symbols(lower, dims, n)) {
             return false;
         }
+        if (dims != NULL) {
+            keep_given(lower, dims, n);
+        }
         if (node->n_args > 1) {
             fx_lower_value(lower, node->args[1]); /* a list with symbols is packed here, and left dangling */
         }
@@ -439,9 +455,10 @@ static fx_val call(fx_lower *lower, const char *type, const fx_val *args, size_t
     return fx_val_ref(ref);
 }
 
-/* The size of a symbolic dim: known from a size list, else read off the base, once. */
-static fx_val symbol_size(fx_lower *lower, fx_pending *view, const char *expression)
+/* The size of a symbolic dim: known from a size list, else read off the base, once; else as it was given. */
+static fx_val symbol_size(fx_lower *lower, fx_pending *view, const view_dim *dim)
 {
+    const char *expression = dim->expression;
     fx_val none = {.kind = FX_VAL_NONE};
     for (size_t i = 0; i < view->n_symbols; i++) {
         if (strcmp(view->symbols[i].expression, expression) == 0) {
@@ -471,7 +488,8 @@ static fx_val symbol_size(fx_lower *lower, fx_pending *view, const char *express
         view->symbols = more;
         return fx_val_ref(gather_ref);
     }
-    return fx_val_ref(fx_symbol_ref(lower, expression));
+    fx_val known = fx_val_ref(fx_symbol_ref(lower, expression));
+    return known.kind == FX_VAL_NONE ? fx_lower_value(lower, dim->given) : known;
 }
 
 /* The target of a Reshape: a Const, or a Pack where a size is symbolic. */
@@ -481,7 +499,7 @@ static fx_val sizes_value(fx_lower *lower, fx_pending *view, const view_dim *dim
     bool is_symbolic = false;
     for (size_t i = 0; i < n; i++) {
         is_symbolic |= dims[i].size < 0;
-        items[i] = dims[i].size < 0 ? symbol_size(lower, view, dims[i].expression) : fx_val_int(dims[i].size);
+        items[i] = dims[i].size < 0 ? symbol_size(lower, view, &dims[i]) : fx_val_int(dims[i].size);
     }
     for (size_t i = 0; is_symbolic && i < n; i++) {
         if (items[i].kind == FX_VAL_INT) {

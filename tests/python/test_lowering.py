@@ -170,6 +170,17 @@ class Cells(torch.nn.Module):
         return result
 
 
+def flattened(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    """Sizes that are left to -1: with symbolic sizes their expressions are in no list."""
+    n = x.shape[0]
+    return (
+        x.view(n, -1).relu(),
+        x.view(-1, x.shape[2]).t() + 1,
+        x.unsqueeze(1).view(n, 1, -1).transpose(1, 2) * 2,
+        torch.cat([x, x], 1).view(n, 2, -1).cos(),
+    )
+
+
 def check_sound(record: _core.Graph, optimised: bool) -> set[str]:
     """Every input was made before, no name is given twice, each operator without a lowering has its comment.
 
@@ -186,6 +197,8 @@ def check_sound(record: _core.Graph, optimised: bool) -> set[str]:
         n_outputs[op.name] = len(op.output_desc)
     nodes = parse_graph_def(printed(record, "pbtxt", optimised)).node
     assert [node.name for node in nodes] == [op.name for op in ops]
+    packs = [op for op in ops if op.type == "Pack"]
+    assert all(name for op in packs for name in op.input), "a size that is not known"
     opaque = [op for op in ops if "_no_lowering" in op.attr]
     assert re.findall(r"^## FX Code: (\w+).*\n# no lowering: ", text, re.M) == [op.name for op in opaque]
     return {op.type for op in opaque}
@@ -198,6 +211,7 @@ HELD_OUT: dict[str, tuple[Any, tuple[torch.Tensor, ...], set[str]]] = {
     "int32": (integers, (SMALL.int(), SMALL.int() + 1), set()),
     "mutations": (mutations, (torch.randn(3, 4), torch.randn(3, 4)), set()),
     "random": (random, (torch.randn(4, 4),), set()),
+    "flattened": (flattened, (torch.randn(3, 4, 6),), set()),
     "cells": (Cells(), (SMALL,), {"aten.unsafe_split.Tensor"}),
 }
 
