@@ -134,10 +134,20 @@ static fxtap_status prepare(fx_comparison *c, fx_batch **out)
 
 /* ---- what follows judging ---- */
 
+/* The first batch's array becomes the report's: where there is one step, there is one batch. */
 static fxtap_status append_pairs(fx_batch *batch)
 {
     fxtap_report *report = batch->comparison->report;
     size_t n = report->n_pairs + batch->n_pairs;
+    batch->comparison->n_judged = n;
+    if (report->n_pairs == 0) {
+        fx_free(report->pairs);
+        report->pairs = batch->pairs;
+        report->pairs_capacity = batch->pairs_capacity;
+        report->n_pairs = n;
+        batch->pairs = NULL;
+        return FXTAP_OK;
+    }
     if (!fx_grow((void **)&report->pairs, &report->pairs_capacity, n, sizeof *report->pairs)) {
         return FXTAP_E_NOMEM;
     }
@@ -145,7 +155,6 @@ static fxtap_status append_pairs(fx_batch *batch)
         memcpy(report->pairs + report->n_pairs, batch->pairs, batch->n_pairs * sizeof *batch->pairs);
     }
     report->n_pairs = n;
-    batch->comparison->n_judged = n;
     return FXTAP_OK;
 }
 
