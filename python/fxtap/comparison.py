@@ -384,7 +384,8 @@ def compare(
     rules
         A TOML file of rules, or `Rule` objects; they win over the six tolerances below.
     rtol, atol, cosine, max_abs, rel_l2, max_ulp
-        What counts as close (see `Rule`); by default as `torch.testing.assert_close`, by dtype.
+        What counts as close (see `Rule`); by default as `torch.testing.assert_close`, by dtype, and so where `max_ulp`
+        alone is given and a dtype has no units in the last place.
     fail_fast
         Stop at the first tensor that differs.
     read_all

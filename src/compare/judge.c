@@ -233,6 +233,14 @@ static void take_result(fxtap_pair *pair, const fx_difference_result *result)
     pair->inf_mismatched = result->inf_mismatched;
 }
 
+/* Also where only a distance in ulp is asked for, and this dtype has none: a rule that says nothing lets nothing pass. */
+static bool judges_elements(const fxtap_pair *pair, const fx_tolerance *tolerance)
+{
+    bool has_metric = tolerance->min_cosine >= 0.0 || tolerance->max_abs >= 0.0 || tolerance->max_rel_l2 >= 0.0 ||
+                      (tolerance->max_ulp >= 0.0 && !isnan(pair->max_ulp));
+    return tolerance->elementwise || !has_metric;
+}
+
 static fxtap_verdict verdict_of(const fxtap_pair *pair, const fx_tolerance *tolerance)
 {
     bool is_equal = pair->identical_bits ||
@@ -241,7 +249,7 @@ static fxtap_verdict verdict_of(const fxtap_pair *pair, const fx_tolerance *tole
         return FXTAP_SAME;
     }
     bool is_bad = pair->nan_mismatched > 0 || pair->inf_mismatched > 0;
-    is_bad |= tolerance->elementwise && pair->mismatched > 0;
+    is_bad |= judges_elements(pair, tolerance) && pair->mismatched > 0;
     is_bad |= tolerance->min_cosine >= 0.0 && !(pair->cosine >= tolerance->min_cosine);
     is_bad |= tolerance->max_abs >= 0.0 && !(pair->max_abs_err <= tolerance->max_abs);
     is_bad |= tolerance->max_rel_l2 >= 0.0 && !(pair->rel_l2 <= tolerance->max_rel_l2);

@@ -131,7 +131,7 @@ bool fx_map_apply(const fx_map *map, const char *golden_name, char *buffer, size
 
 typedef struct fx_tolerance {
     double rtol, atol, min_cosine, max_abs, max_rel_l2, max_ulp; /* the last four negative: not asked for */
-    bool elementwise; /* judge by rtol and atol; false where only metric rules were given */
+    bool elementwise; /* judge by rtol and atol; false where only metrics were asked for */
 } fx_tolerance;
 
 void fx_default_tolerance(fxtap_dtype dtype, double *rtol_out, double *atol_out);

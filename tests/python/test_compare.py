@@ -8,6 +8,7 @@ import sys
 import tarfile
 import threading
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas
@@ -19,6 +20,7 @@ from captured import DATA, load_models
 from dumps import dumping
 from fxtap.comparison import Report
 from fxtap.testing import assert_dumps_close
+from graphs import Dumped, build
 from planted import Place, Planted
 
 
@@ -198,6 +200,28 @@ def many(root: Path) -> None:
 
 class EnoughError(Exception):
     pass
+
+
+INTEGERS = ["bool", "uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64"]
+FLOATS = ["float16", "bfloat16", "float32", "float64", "complex64", "complex128"]
+FLOATS8 = ["float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz"]
+
+
+@pytest.mark.parametrize("name", INTEGERS + FLOATS + FLOATS8)
+def test_no_rule_lets_ones_pass_for_zeros(name: str, tmp_path: Path) -> None:
+    """Zeros against zeros are the same, against ones different: for every dtype and every way to judge."""
+    gm = build(lambda graph, x: graph.call_function(torch.ops.aten.clone.default, (x,)), "x")
+    for side, number in (("zeros", 0), ("again", 0), ("ones", 1)):
+        dumped = Dumped(gm, tmp_path / side)
+        dumped(torch.full((67,), number).to(getattr(torch, name)))
+        dumped.dump.close()
+    limits = {"rtol": 0.5, "cosine": 0.5, "max_abs": 0.5, "rel_l2": 0.5, "max_ulp": 4}
+    for way in [{}, *({name: limit} for name, limit in limits.items())]:
+        options: dict[str, Any] = {**way, "read_all": True}
+        assert fxtap.compare(tmp_path / "zeros", tmp_path / "again", **options).verdict == "same", way
+        for golden, target in (("zeros", "ones"), ("ones", "zeros")):
+            report = fxtap.compare(tmp_path / golden, tmp_path / target, **options)
+            assert report.verdict == "different" and report.counts["different"] == 2, (way, golden)
 
 
 @pytest.mark.parametrize("dtype", ["<f2", "<f4", "<f8", ">f4", "<c8", "<c16"])
