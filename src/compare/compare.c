@@ -117,6 +117,9 @@ static fxtap_status complete(fx_comparison *c)
     if (status == FXTAP_OK) {
         status = fx_side_warnings(c, &c->target, "target");
     }
+    if (status == FXTAP_OK) {
+        status = fx_report_warn_of_trailing(c->report);
+    }
     fx_report_sort_warnings(c->report);
     fx_report_tally(c->report);
     return status;

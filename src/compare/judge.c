@@ -154,6 +154,25 @@ static fxtap_status unreadable(bout *b, const char *side)
     return text == NULL ? FXTAP_E_NOMEM : detail(b, FXTAP_UNREADABLE, text);
 }
 
+/* What follows the data is not compared; the report warns of it (a later detail, of what is worse, takes its place). */
+static fxtap_status note_trailing(bout *b)
+{
+    const fxtap_npy *files[] = {b->golden_file, b->target_file};
+    const char *text = b->pair->detail;
+    for (int side = 0; side < 2 && text != NULL; side++) {
+        uint64_t n_bytes = fxtap_npy_trailing_bytes(files[side]);
+        if (n_bytes > 0) {
+            text = fx_arena_printf(b->arena, "%s%s%s: %s: %llu" FX_TRAILING, text, text[0] != '\0' ? "; " : "",
+                                   side == 0 ? "golden" : "target", (side == 0 ? b->golden : b->target)->path,
+                                   (unsigned long long)n_bytes);
+        }
+    }
+    if (text != NULL) {
+        b->pair->detail = text;
+    }
+    return text == NULL ? FXTAP_E_NOMEM : FXTAP_OK;
+}
+
 /* Opens both files; a file that cannot be read ends the bout with a verdict (*done_out). */
 static fxtap_status open_files(bout *b, const fx_sources *sources, fx_desk *desk, bool *done_out)
 {
@@ -174,10 +193,7 @@ static fxtap_status open_files(bout *b, const fx_sources *sources, fx_desk *desk
         status = note_view(b, fxtap_npy_view(b->target_file), pair->target_dtype, &pair->target_dtype,
                            &pair->target_ndim, &pair->target_shape);
     }
-    if (status == FXTAP_OK && fxtap_npy_trailing_bytes(b->golden_file) + fxtap_npy_trailing_bytes(b->target_file) > 0) {
-        pair->detail = "bytes follow the data of a file";
-    }
-    return status;
+    return status == FXTAP_OK ? note_trailing(b) : status;
 }
 
 static fxtap_status judge_texts(bout *b)

@@ -43,6 +43,19 @@ fxtap_status fx_report_warn(fxtap_report *report, const char *line)
     return FXTAP_OK;
 }
 
+fxtap_status fx_report_warn_of_trailing(fxtap_report *report)
+{
+    fxtap_status status = FXTAP_OK;
+    for (size_t i = 0; i < report->n_pairs && status == FXTAP_OK; i++) {
+        const char *detail = report->pairs[i].detail;
+        size_t length = strlen(detail), n = sizeof FX_TRAILING - 1;
+        if (length > n && memcmp(detail + length - n, FX_TRAILING, n) == 0) {
+            status = fx_report_warn(report, detail);
+        }
+    }
+    return status;
+}
+
 static int compare_lines(const void *left, const void *right)
 {
     return strcmp(*(const char *const *)left, *(const char *const *)right);

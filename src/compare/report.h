@@ -89,6 +89,9 @@ typedef struct fx_comparison {
 
 fxtap_report *fx_report_create(void);
 fxtap_status fx_report_warn(fxtap_report *report, const char *line);
+/* How the detail of a pair ends where a file has more than its data; such details become warnings. */
+#define FX_TRAILING " bytes follow the data"
+fxtap_status fx_report_warn_of_trailing(fxtap_report *report);
 void fx_report_sort_warnings(fxtap_report *report); /* the same order whoever came upon them first */
 /* `pair` is the index that the origin's pair has, or will have, in the report. */
 fxtap_status fx_report_add_origin(fxtap_report *report, const fxtap_origin *origin, size_t pair);

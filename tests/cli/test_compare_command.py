@@ -213,6 +213,36 @@ def test_what_cannot_be_read_is_named_and_the_rest_compared(run: Run, chains: Pa
     assert done.stderr == ""
 
 
+def test_bytes_after_the_data_are_a_warning(run: Run, chains: Path) -> None:
+    """The values are compared all the same; one warning a pair, in every report and out of shards too."""
+    for side, i, extra in (("good", 2, 3), ("again", 5, 300), ("good", 6, 1), ("again", 6, 2), ("bad", 8, 5)):
+        (path,) = (chains / side / STEP).glob(f"mul_{i}-*OUTPUT*")
+        with path.open("ab") as file:
+            file.write(bytes(extra))
+
+    def said(target: str, *options: str) -> list[list[tuple[str, str, str]]]:
+        done = run("compare", "good", target, "--json", "-", *options)
+        return [
+            re.findall(r"(golden|target): \S*/mul_(\d)-\S*: (\d+) bytes follow the data", line)
+            for line in strict_json(done.stdout)["warnings"]
+        ]
+
+    assert said("again") == [
+        [("golden", "2", "3")],
+        [("golden", "6", "1"), ("target", "6", "2")],
+        [("target", "5", "300")],
+    ]
+    (chains / "parts").mkdir()
+    for shard in range(2):
+        assert run("compare", "good", "again", "--shard", f"{shard}/2", "--out", f"parts/{shard}").returncode == 0
+    assert said("again", "--merge", "parts") == said("again")
+    done = run("compare", "good", "again")
+    assert done.returncode == 0 and done.stdout.startswith("SAME  20 tensors, all equal\n")
+    assert done.stdout.count("Warning") == 1 and "300 bytes follow the data" in " ".join(done.stdout.split())
+    assert "Origin  mul_4" in run("compare", "good", "bad").stdout
+    assert [warning[0][1] for warning in said("bad")] == ["2", "6", "8"]
+
+
 def test_an_index_from_the_future_among_others(run: Run, tmp_path: Path) -> None:
     """The rank that it belongs to is read by names, the others as ever."""
     for side in ("good", "bad"):

@@ -179,6 +179,25 @@ def test_one_unreadable_file_and_the_rest(tmp_path: Path) -> None:
         assert_dumps_close(tmp_path / "a", tmp_path / "b")
 
 
+def test_files_are_trusted_to_be_what_the_index_says(tmp_path: Path) -> None:
+    """Equal hashes settle a pair; `read_all` sees what was done to the files since."""
+    gm = build(lambda graph, x: graph.call_function(torch.ops.aten.exp.default, (x,)), "x")
+    for side in ("a", "b"):
+        dumped = Dumped(gm, tmp_path / side, {"dedup": False})
+        dumped(torch.arange(8.0))
+        dumped.dump.close()
+    (result,) = (tmp_path / "b").rglob("*OUTPUT*.npy")
+    whole = result.read_bytes()
+    changed = whole[:-4] + b"\0\0\0\0"
+    for content, verdict in ((whole, "same"), (whole[:-1], "unreadable"), (changed, "different"), (None, "unreadable")):
+        result.unlink()
+        if content is not None:
+            result.write_bytes(content)
+        assert fxtap.compare(tmp_path / "a", tmp_path / "b").counts["same"] == 2
+        report = fxtap.compare(tmp_path / "a", tmp_path / "b", read_all=True)
+        assert [pair.verdict for pair in report.pairs] == ["same", verdict]
+
+
 def test_assert_dumps_close(sides: Path) -> None:
     assert assert_dumps_close(sides / "good", sides / "good").verdict == "same"
     assert assert_dumps_close(sides / "good", sides / "bad", atol=0.2).verdict == "close"
