@@ -124,9 +124,8 @@ def test_random_numbers_are_those_of_eager(tmp_path: Path) -> None:
         return torch.nn.functional.dropout(torch.nn.functional.dropout(x, 0.5), 0.25)
 
     torch.manual_seed(0)
-    reference = torch.compile(drop, backend="aot_eager")(torch.ones(50))
+    reference = drop(torch.ones(50))
     state = torch.get_rng_state()
-    torch._dynamo.reset()
     torch.manual_seed(0)
     assert torch.equal(run(tmp_path, drop, torch.ones(50)), reference)
     assert torch.equal(torch.get_rng_state(), state)

@@ -3,10 +3,13 @@
 import _thread
 import json
 import os
+import shutil
 import signal
 import sys
 import tarfile
 import threading
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +17,7 @@ import numpy as np
 import pandas
 import pytest
 import torch
+from torch.fx import Graph, Node
 
 import fxtap
 from captured import DATA, load_models
@@ -177,6 +181,54 @@ def test_one_unreadable_file_and_the_rest(tmp_path: Path) -> None:
     assert pair.detail.startswith("target: ") and pair.max_abs_err is None
     with pytest.raises(AssertionError, match="unreadable"):
         assert_dumps_close(tmp_path / "a", tmp_path / "b")
+
+
+def forms_of(root: Path) -> list[Path]:
+    """A dump as it is, without its index, and (of step 0) as files whose names and equal stamps tell no order."""
+    bare, flat = root.with_name(root.name + "-bare"), root.with_name(root.name + "-flat")
+    shutil.copytree(root, bare, ignore=shutil.ignore_patterns("fxtap.db*"))
+    flat.mkdir()
+    for path in root.glob("*/graph_*/0/*.npy"):
+        shutil.copy(path, flat / f"{path.name[:-24]}20250101000000000000.npy")
+    return [root, bare, flat]
+
+
+def test_the_first_is_first_by_number(tmp_path: Path) -> None:
+    """add_2 comes before add_10 and after add, step 2 before step 10: with an index, with names, with neither."""
+
+    def make(bad: Sequence[int], graph: Graph, x: Node) -> Node:
+        for i in range(121):
+            term = 1000.0 if i in bad else 1.0
+            x = graph.create_node(
+                "call_function", torch.ops.aten.add.Tensor, (x, term), name=f"add_{i}" if i else "add"
+            )
+        return x
+
+    roots = [tmp_path / "good", tmp_path / "bad"]
+    for root, bad in zip(roots, ([], [2, 10]), strict=True):
+        dumped = Dumped(build(partial(make, bad), "x"), root)
+        dumped(torch.zeros(2))
+        dumped.dump.close()
+        assert len(dumped.files()) == 363
+    for golden, target in zip(*map(forms_of, roots), strict=True):
+        report = fxtap.compare(golden, target)
+        assert report.origins[0].node == "add_2"
+        assert report.differing[0].node == "add_2" and report.differing[-1].node == "add_120"
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_the_first_step_is_first_by_number(threads: int, tmp_path: Path) -> None:
+    roots = [tmp_path / "good", tmp_path / "bad"]
+    for root, bad in zip(roots, ([], [10, 2, 11]), strict=True):
+        dumped = Dumped(build(lambda graph, x: graph.call_function(torch.ops.aten.exp.default, (x,)), "x"), root)
+        for step in range(12):
+            dumped(torch.full((2,), 5.0 if step in bad else 1.0))
+        dumped.dump.close()
+    for golden, target in list(zip(*map(forms_of, roots), strict=True))[:2]:
+        report = fxtap.compare(golden, target, threads=threads)
+        assert report.origins[0].pair.step == 2
+        assert list(dict.fromkeys(pair.step for pair in report.pairs)) == list(range(12))
+        assert [pair.step for pair in report.differing] == [2, 2, 10, 10, 11, 11]
 
 
 def test_files_are_trusted_to_be_what_the_index_says(tmp_path: Path) -> None:
