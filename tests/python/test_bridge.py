@@ -6,6 +6,7 @@ import gc
 import sys
 import warnings
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -196,12 +197,59 @@ def test_layouts(tmp_path: Path) -> None:
         "sparse_coo": eye.to_sparse(),
         "sparse_csr": eye.to_sparse_csr(),
         "sparse_csc": eye.to_sparse_csc(),
+        "sparse_bsr": eye.to_sparse_bsr((1, 2)),
+        "sparse_bsc": eye.to_sparse_bsc((2, 1)),
         "_mkldnn": eye.to_mkldnn(),
     }.items():
         dumped = dump_one(tensor, tmp_path / name)
         (array,) = dumped.arrays().values()
         assert array.tolist() == eye.tolist()
         assert original(dumped)[:2] == ("float32", f"torch.{name}")
+
+
+SPARSE: dict[str, Callable[[], Tensor]] = {
+    "duplicates": lambda: torch.sparse_coo_tensor([[0, 0, 2]], [1.0, 2.0, 3.0], (4,)),
+    "none stored": lambda: torch.sparse_coo_tensor(torch.empty(1, 0, dtype=torch.int64), torch.empty(0), (3,)),
+    "no elements": lambda: torch.empty(0, 3).to_sparse(),
+    "hybrid": lambda: torch.sparse_coo_tensor([[0, 2]], torch.randn(2, 3), (4, 3)),
+    "three dimensions": lambda: torch.randn(2, 3, 4).relu().to_sparse(),
+    "transposed": lambda: torch.randn(3, 4).relu().to_sparse().t(),
+    "batched": lambda: torch.randn(2, 3, 4).to_sparse_csr(),
+    "conj": lambda: torch.randn(3, 3, dtype=torch.complex64).to_sparse().conj(),
+    "requires grad": lambda: torch.randn(3, 3).to_sparse().requires_grad_(),
+    **{
+        str(dtype): partial(lambda dtype: torch.eye(3).to(dtype).to_sparse(), dtype)
+        for dtype in (
+            torch.bool,
+            torch.int8,
+            torch.int64,
+            torch.float16,
+            torch.bfloat16,
+            torch.float64,
+            torch.complex128,
+        )
+    },
+    "csr of bfloat16": lambda: torch.eye(3).bfloat16().to_sparse_csr(),
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", SPARSE)
+def test_sparse_is_saved_dense(name: str, tmp_path: Path) -> None:
+    tensor = SPARSE[name]()
+    dumped = dump_one(tensor, tmp_path)
+    (array,) = dumped.arrays().values()
+    dense = tensor.detach().to_dense().resolve_conj()
+    expected = (dense.float() if tensor.dtype is torch.bfloat16 else dense).numpy()
+    assert array.dtype == expected.dtype and array.shape == expected.shape and np.array_equal(array, expected)
+    assert original(dumped)[:2] == (str(tensor.dtype).removeprefix("torch."), str(tensor.layout))
+
+
+@pytest.mark.parametrize("extent", [30, 31])
+def test_sparse_that_would_fill_all_memory_is_skipped(extent: int, tmp_path: Path) -> None:
+    """Dense, it would take 2^62 bytes, or more than can be counted."""
+    huge = torch.sparse_coo_tensor([[0], [0]], [1.0], (1 << 30, 1 << extent))
+    assert skipped(huge, tmp_path).startswith("cannot be read: RuntimeError: ")
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -47,6 +47,35 @@ def test_forked_child_runs_the_graph_too(tmp_path: Path) -> None:
     assert stems(new / "0")[0].startswith("cos-")
 
 
+@pytest.mark.parametrize("end", ["sys.exit(0)", "raise RuntimeError", "os.kill(os.getpid(), signal.SIGKILL)"])
+def test_however_a_forked_child_ends_the_parents_files_stay(end: str, tmp_path: Path) -> None:
+    done = python(
+        f"""
+        import glob, os, signal, sys, torch, fxtap
+        torch.set_num_threads(1)
+        options = {{"data_dump.type": "npy", "data_dump.path": "out"}}
+        model = torch.compile(torch.sin, backend="fxtap", options=options)
+        model(torch.zeros(3))
+        files = {{name: open(name, "rb").read() for name in glob.glob("out/*/graph_1/0/*.npy")}}
+        if os.fork() == 0:
+            model(torch.ones(3))
+            {end}
+        os.wait()
+        assert len(files) == 2
+        assert all(open(name, "rb").read() == content for name, content in files.items())
+        model(torch.full((3,), 2.0))
+        """,
+        tmp_path,
+    )
+    assert done.returncode == 0, done.stderr
+    mine, childs = graphs(tmp_path / "out")
+    assert mine.name == "graph_1"
+    assert [sorted(path.name for path in folder.iterdir()) for folder in (mine, childs)] == [["0", "1"], ["0"]]
+    dump = fxtap.open(tmp_path / "out", run=1)
+    assert [step.state for step in dump.graphs[0].steps] == ["whole", "whole"]
+    assert load(childs / "0", "sin-aten.sin.default.INPUT.0").tolist() == [1.0] * 3
+
+
 def test_no_writer_threads_where_torch_uses_all_processors(tmp_path: Path) -> None:
     """A writer on a processor of torch's OpenMP team would hold up every operator: the team writes itself."""
     done = python(
