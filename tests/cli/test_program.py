@@ -222,34 +222,70 @@ def test_every_kind_of_damage(run: Run, small: Path) -> None:
     assert run("check", small, "--no-data").returncode == 1
 
 
-def test_a_pickle_is_refused_and_never_run(run: Run, tmp_path: Path) -> None:
-    class Hostile:
-        def __reduce__(self) -> tuple[object, tuple[str]]:
-            return (os.system, ("touch marker",))
+class Hostile:
+    """Unpickled, it leaves a mark."""
 
+    def __reduce__(self) -> tuple[object, tuple[str]]:
+        return (os.system, ("touch marker",))
+
+
+@pytest.mark.parametrize("descr", ["|O", "O", [("a", "<i4"), ("b", "|O")]])
+@pytest.mark.parametrize("shape", [(), (1,), (0,)])
+def test_a_pickle_is_refused_and_never_run(descr: object, shape: tuple[int, ...], run: Run, tmp_path: Path) -> None:
     path = tmp_path / "object.npy"
     with path.open("wb") as file:
-        np.lib.format.write_array_header_1_0(file, {"descr": "|O", "fortran_order": False, "shape": ()})
+        np.lib.format.write_array_header_1_0(file, {"descr": descr, "fortran_order": False, "shape": shape})
         pickle.dump(Hostile(), file)
-    for arguments in (["stat", path], ["ls", tmp_path], ["check", tmp_path]):
+    np.save(tmp_path / "plain.npy", np.zeros(shape))
+    listed = run("ls", tmp_path)
+    assert listed.returncode == 0 and "plain.npy" in listed.stdout
+    for arguments, status in (
+        (["check", tmp_path], 1),
+        (["stat", path], 2),
+        (["compare", path, path], 2),
+        (["compare", path, "plain.npy"], 2),
+    ):
         done = run(*arguments)
-        assert not (tmp_path / "marker").exists()
-    assert done.returncode == 1
-    assert "object" in done.stdout
+        assert done.returncode == status, arguments
+        assert re.search(r"object\s+array|structured\s+dtype", done.stdout + done.stderr), arguments
+    assert not (tmp_path / "marker").exists()
 
 
-@pytest.mark.parametrize(
-    "data",
-    [
-        b"",
-        b"\x93NUMPY",
-        b"\x93NUMPY\x02\x00\xf0\xff\xff\xff",
-        b"\x93NUMPY\x01\x00\x46\x00{'descr': '<f4', 'fortran_order': False, 'shape': (4294967296, 4294967296)}\n",
-        b"\x93NUMPY\x01\x00\x36\x00{'descr': '<ixy', 'fortran_order': False, 'shape': ()}   \n",
-        b"\x93NUMPY\x01\x00\x36\x00{'descr': '', 'fortran_order': False, 'shape': ()}       \n",
-        b"\x93NUMPY\x01\x00\x36\x00{'descr': '<f4', 'fortran_order': False, 'shape': (6)}   \n",
-    ],
-)
+def header(dictionary: str, version: int = 1, length: int | None = None) -> bytes:
+    """A header of an .npy file; `length` is the one that it claims to have."""
+    text = dictionary.encode() + b"\n"
+    field = (len(text) if length is None else length).to_bytes(2 if version == 1 else 4, "little")
+    return b"\x93NUMPY" + bytes([version, 0]) + field + text
+
+
+def described(descr: str = "'<f4'", shape: str = "(6,)", order: str = "False") -> str:
+    return f"{{'descr': {descr}, 'fortran_order': {order}, 'shape': {shape}}}"
+
+
+HOSTILE = [
+    b"",
+    b"\x93NUMPY",
+    b"\x93NUMPY\x02\x00\xf0\xff\xff\xff",
+    b"\x93NUMPY\x03\x00\xff\xff\xff\xff" + b" " * 1000,
+    header(described(), version=2, length=1 << 31),
+    header(described(shape="(4294967296, 4294967296)")),
+    header(described(shape="(9223372036854775807,)")),
+    header(described(shape="(2305843009213693952,)", order="True")),
+    header(described(shape=f"({'2, ' * 63})")),
+    header(described(shape=f"({'1, ' * 9000})")) + bytes(4),
+    header(described(shape=f"({'9' * 9000},)")),
+    header(described(shape="(6)")),
+    header(described(descr="'<ixy'")),
+    header(described(descr="''")),
+    header(described(descr="'<U4294967295'", shape="(4294967295,)")),
+    header(described(descr=f"'<f{'4' * 9000}'")),
+    header(described(descr=f"{'[' * 9000}'<f4'{']' * 9000}")),
+    header(described(descr=f"'{'<' * 60000}")),
+    header(described() + "{" * 60000),
+]
+
+
+@pytest.mark.parametrize("data", HOSTILE, ids=range(len(HOSTILE)))
 def test_hostile_npy(data: bytes, run: Run, tmp_path: Path) -> None:
     path = tmp_path / "hostile.npy"
     path.write_bytes(data)
@@ -260,6 +296,29 @@ def test_hostile_npy(data: bytes, run: Run, tmp_path: Path) -> None:
     assert isinstance(report, list)
     assert report[0]["path"] == str(path)
     assert report[0]["error"]
+
+
+def test_hostile_npy_takes_no_memory(program: str, tmp_path: Path) -> None:
+    """All of them at once, with 64 MiB of address space."""
+    if b"__asan_init" in Path(program).read_bytes() or b"__tsan_init" in Path(program).read_bytes():
+        pytest.skip("sanitisers take more themselves")
+    (tmp_path / "files").mkdir()
+    for i, data in enumerate(HOSTILE):
+        (tmp_path / "files" / f"{i}.npy").write_bytes(data)
+    for arguments, status in ((["ls", "files"], 0), (["check", "files"], 1), (["compare", "files", "files"], 2)):
+        done = subprocess.run(
+            ["prlimit", f"--as={64 << 20}", program, *arguments],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == status, done.stderr
+        assert "memory" not in done.stderr
+        if status == 2:
+            assert f"{len(HOSTILE)} cannot be read" in done.stdout
+        if status == 1:
+            assert f"damaged ({len(HOSTILE)})" in done.stdout
 
 
 def test_empty_and_unreadable_trees(run: Run, tmp_path: Path) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
@@ -85,3 +87,20 @@ def test_what_is_no_array_is_a_value_error(tmp_path: Path, content: bytes) -> No
     (tensor,) = fxtap.open(tmp_path).tensors()
     with pytest.raises(ValueError):
         tensor.numpy()
+
+
+def test_a_pickle_is_not_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Hostile:
+        def __reduce__(self) -> tuple[object, tuple[str]]:
+            return (os.mkdir, ("marker",))
+
+    monkeypatch.chdir(tmp_path)
+    array = np.empty(1, dtype=object)
+    array[0] = Hostile()
+    np.save("x-aten.x.OUTPUT.0.20251017071211190258.npy", array, allow_pickle=True)
+    (tensor,) = fxtap.open(tmp_path).tensors()
+    with pytest.raises(ValueError):
+        tensor.numpy()
+    assert fxtap.compare(tmp_path, tmp_path).counts["unreadable"] == 1
+    fxtap.open(tmp_path).to_pandas()
+    assert not (tmp_path / "marker").exists()
