@@ -4,9 +4,12 @@
 #include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 #define AS_MANY_AS_USUAL 0
+/* Of Linux, in the ninth field of proc_pid_stat(5): forked, and no program was executed since. */
+#define PF_FORKNOEXEC 0x40u
 
 static int (*max_threads)(void);
 static void (*parallel)(void (*work)(void *), void *argument, unsigned n_threads, unsigned flags);
@@ -17,9 +20,27 @@ static void note_child(void)
     is_child = true;
 }
 
+/* Forked before we were loaded: torch may have had a team in the parent, and would wait for its threads for ever. */
+static bool was_forked(void)
+{
+    FILE *file = fopen("/proc/self/stat", "r");
+    if (file == NULL) {
+        return false;
+    }
+    char line[512];
+    size_t n_bytes = fread(line, 1, sizeof line - 1, file);
+    fclose(file);
+    line[n_bytes] = '\0';
+    const char *name_end = strrchr(line, ')'); /* the name may have spaces and parentheses in it */
+    unsigned flags = 0;
+    return name_end != NULL && sscanf(name_end + 1, " %*c %*d %*d %*d %*d %*d %u", &flags) == 1 &&
+           (flags & PF_FORKNOEXEC) != 0;
+}
+
 static void register_child(void)
 {
     pthread_atfork(NULL, NULL, note_child);
+    is_child = was_forked();
 }
 
 void fx_team_watch_forks(void)

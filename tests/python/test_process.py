@@ -96,6 +96,31 @@ def test_no_writer_threads_where_torch_uses_all_processors(tmp_path: Path) -> No
     assert len(list(graphs(tmp_path / "out1")[0].glob("0/*.npy"))) == 40
 
 
+@pytest.mark.parametrize("imported", ["first", "in the child"])
+def test_forked_child_of_a_process_with_a_team(imported: str, tmp_path: Path) -> None:
+    """The threads of torch's OpenMP team are not in the child: whoever waits for them hangs."""
+    done = python(
+        f"""
+        import os, signal, torch
+        if {imported == "first"}:
+            import fxtap
+        torch.rand(1 << 20).sin()
+        child = os.fork()
+        if child == 0:
+            signal.alarm(60)
+            import fxtap
+            model = torch.nn.Sequential(*[torch.nn.ReLU()] * 20)
+            options = {{"data_dump.type": "npy", "data_dump.path": "out"}}
+            torch.compile(model, backend="fxtap", options=options)(torch.ones(9))
+            os._exit(0)
+        print(os.waitpid(child, 0)[1])
+        """,
+        tmp_path,
+    )
+    assert done.stdout == "0\n", done.stderr
+    assert len(list(graphs(tmp_path / "out")[0].glob("0/*.npy"))) == 40
+
+
 def test_path_that_is_a_file_fails_at_the_call(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
     model = torch.compile(torch.sin, backend=dumping(tmp_path / "file"))
