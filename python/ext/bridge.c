@@ -73,13 +73,10 @@ static int ask(PyObject *tensor, PyCFunction function, const char *name)
     return is_true;
 }
 
-/* Only floating-point and complex tensors have the bits. */
+/* Any number can have the bit for the sign, integers by aten._neg_view; only complex numbers have the other. */
 static int set_flags(fx_state *state, PyObject *tensor, fx_bridged *out)
 {
     fxtap_dtype_class kind = fxtap_dtype_class_of(out->view.dtype);
-    if (kind != FXTAP_CLASS_FLOAT && kind != FXTAP_CLASS_COMPLEX) {
-        return 0;
-    }
     int is_neg = ask(tensor, state->is_neg, "is_neg");
     int is_conj = kind == FXTAP_CLASS_COMPLEX && is_neg >= 0 ? ask(tensor, state->is_conj, "is_conj") : 0;
     if (is_neg < 0 || is_conj < 0) {

@@ -104,8 +104,34 @@ static int add_mutated(fx_instruction *out, PyObject *argument, Py_ssize_t posit
     return 0;
 }
 
+/*
+ * 1 where the call may give back the memory of a whole storage, of which the argument shows a part alone: other views of
+ * it are then of memory that is gone. So do resize_ and set_ of any library (inductor's does not say that it writes),
+ * and what an `out` has the wrong shape for.
+ */
+static int moves_storage(PyObject *schema)
+{
+    PyObject *name = PyObject_GetAttrString(schema, "name");
+    PyObject *bytes = name == NULL ? NULL : fx_utf8(name);
+    const char *text = bytes == NULL ? NULL : PyBytes_AsString(bytes);
+    int result = text == NULL ? -1 : strstr(text, "resize") != NULL || strstr(text, "::set_") != NULL;
+    Py_XDECREF(name);
+    Py_XDECREF(bytes);
+    return result;
+}
+
+static int note_out(PyObject *argument, bool *out)
+{
+    PyObject *is_out = PyObject_GetAttrString(argument, "is_out");
+    int result = is_out == NULL ? -1 : PyObject_IsTrue(is_out);
+    Py_XDECREF(is_out);
+    *out = *out || result > 0;
+    return result < 0 ? -1 : 0;
+}
+
 static int schema_effect(PyObject *target, fx_instruction *out)
 {
+    bool has_out = false;
     PyObject *schema = PyObject_GetAttrString(target, "_schema");
     PyObject *arguments = schema == NULL ? NULL : PyObject_GetAttrString(schema, "arguments");
     Py_ssize_t n = arguments == NULL ? -1 : PySequence_Size(arguments);
@@ -115,10 +141,15 @@ static int schema_effect(PyObject *target, fx_instruction *out)
         int written = argument == NULL ? -1 : is_written(target, argument);
         status = written < 0 ? -1 : 0;
         if (written > 0) {
-            status = add_mutated(out, argument, i);
+            status = add_mutated(out, argument, i) < 0 ? -1 : note_out(argument, &has_out);
         }
         Py_XDECREF(argument);
     }
+    int moves = status < 0 ? -1 : has_out ? 1 : moves_storage(schema);
+    if (moves > 0) {
+        out->effect = FX_UNKNOWN;
+    }
+    status = moves < 0 ? -1 : 0;
     Py_XDECREF(schema);
     Py_XDECREF(arguments);
     return status;

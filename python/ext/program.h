@@ -23,7 +23,7 @@ typedef enum fx_action {
 typedef enum fx_effect {
     FX_PURE = 0,
     FX_MUTATES, /* what its schema says: `mutated` */
-    FX_UNKNOWN  /* a Python function: anything */
+    FX_UNKNOWN  /* a Python function, or what moves a storage: anything */
 } fx_effect;
 
 /* An argument that the schema mutates. */

@@ -187,6 +187,8 @@ def test_conj_and_neg(tmp_path: Path) -> None:
     assert saved(c, tmp_path / "conj").tolist() == [1 - 2j]
     assert saved(c.imag, tmp_path / "neg").tolist() == [-2]
     assert saved(torch._neg_view(torch.tensor([1 + 2j])).conj(), tmp_path / "both").tolist() == [-1 + 2j]
+    for dtype in (torch.int8, torch.int32, torch.int64):
+        assert saved(torch._neg_view(torch.tensor([1, -2], dtype=dtype)), tmp_path / str(dtype)).tolist() == [-1, 2]
     assert saved(torch.randn(3, 2, dtype=torch.complex64).conj().t()[1:], tmp_path / "view").shape == (1, 3)
 
 

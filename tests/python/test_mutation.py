@@ -164,6 +164,42 @@ def test_python_functions_may_change_anything(tmp_path: Path) -> None:
     assert arrays["neg_default_1-aten.neg.default.INPUT.0"].min() == 1
 
 
+@pytest.mark.parametrize("what", ["resize", "set", "out", "storage"])
+def test_a_storage_that_moves_while_views_of_it_wait(what: str, tmp_path: Path) -> None:
+    """What is resized is a view of two elements, what waits to be written another one: they share the storage alone."""
+    import torch._inductor.lowering  # has the operators of its namespace
+
+    n = 1 << 20
+
+    def make(graph: Graph, x: Node) -> Any:
+        one = graph.call_function(aten.slice.Tensor, (x, 0, 0, 1))
+        graph.call_function(aten.expand.default, (one, [32 * n]))  # nothing to make, much to write
+        whole = graph.call_function(aten.clone.default, (x,))
+        start = graph.call_function(aten.slice.Tensor, (whole, 0, 0, 2))
+        rest = graph.call_function(aten.slice.Tensor, (whole, 0, 2, n))
+        graph.call_function(aten.neg.default, (rest,))
+        if what == "resize":
+            graph.call_function(aten.resize_.default, (start, [2 * n]))
+        elif what == "out":
+            graph.call_function(
+                aten.cat.out, ([x, x],), {"out": graph.call_function(aten.slice.Tensor, (start, 0, 0, 0))}
+            )
+        elif what == "storage":
+            graph.call_function(torch.ops.inductor.resize_storage_bytes_.default, (start, 0))
+        else:
+            graph.call_function(aten.set_.source_Tensor, (whole, x))
+        return tuple(graph.call_function(aten.full.default, ([n * k], 7.0)) for k in (1, 2))
+
+    gm = build(make, "x")
+    skip = [
+        None if node.target in (aten.expand.default, aten.neg.default) else "not looked at" for node in gm.graph.nodes
+    ]
+    dumped = Dumped(gm, tmp_path, {"threads": 1}, skip=skip)
+    dumped(torch.arange(float(n)))
+    dumped.dump.close()
+    assert np.array_equal(dumped.array("neg_default-aten.neg.default.INPUT.0"), np.arange(2, n, dtype=np.float32))
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_random_programs_async_equals_sync(seed: int, tmp_path: Path) -> None:
     """Views, in-place operators and fresh values at random: the two dumps hold the same, name by name."""
