@@ -13,6 +13,8 @@
 #include "util/memory.h"
 
 #define BUSY_MS 60000 /* another process that starts or ends a step in the same index takes milliseconds */
+#define IMPATIENCE 60 /* whoever kept the index that long may keep it for ever: the next wait is so many times shorter */
+#define MAGIC "SQLite format 3" /* with its NUL */
 #define MOST_VALUES 1000000
 
 /* Of statfs(2). */
@@ -30,6 +32,7 @@ void fx_index_init(fx_index *index)
 {
     memset(index, 0, sizeof *index);
     index->folder_fd = -1;
+    index->busy_ms = BUSY_MS;
     pthread_mutex_init(&index->lock, NULL);
     fx_table_init(&index->values, sizeof(value_row), MOST_VALUES, NULL, NULL);
 }
@@ -76,10 +79,26 @@ static int system_error(sqlite3 *db, int code)
     return number != 0 ? number : EIO;
 }
 
+static int wait_ms(const fx_index *index)
+{
+    return index->was_busy ? index->busy_ms / IMPATIENCE : index->busy_ms;
+}
+
+static void set_busy(fx_index *index, bool was_busy)
+{
+    if (index->was_busy != was_busy) {
+        index->was_busy = was_busy;
+        sqlite3_busy_timeout(index->db, wait_ms(index));
+    }
+}
+
 fxtap_status fx_index_error(fx_index *index, int code, const char *action)
 {
     const char *path = index->path != NULL ? index->path : FX_INDEX_FILE;
     int primary = code & 0xFF;
+    if (primary == SQLITE_BUSY && index->db != NULL) {
+        set_busy(index, true);
+    }
     if (primary == SQLITE_NOMEM) {
         return fx_error_nomem();
     }
@@ -199,7 +218,7 @@ static fxtap_status set_journal(fx_index *index, const fx_rank *rank)
     index->has_journal = !writes_in_place(rank);
     const char *sql = index->has_journal ? "PRAGMA journal_mode=TRUNCATE" : "PRAGMA journal_mode=WAL";
     int code = SQLITE_BUSY;
-    for (int waited_ms = 0; code == SQLITE_BUSY && waited_ms < BUSY_MS; waited_ms += 5) {
+    for (int waited_ms = 0; code == SQLITE_BUSY && waited_ms < wait_ms(index); waited_ms += 5) {
         code = sqlite3_exec(index->db, sql, NULL, NULL, NULL) & 0xFF;
         if (code == SQLITE_BUSY) {
             sqlite3_sleep(5);
@@ -230,20 +249,45 @@ static void probe_case(fxtap_dump *dump, const fx_rank *rank)
     atomic_store(&dump->ignores_case, same);
     dump->index.device = lower.st_dev;
     dump->index.inode = lower.st_ino;
+    dump->index.n_bytes = 0;
 }
 
-static bool is_current(const fx_index *index, const fx_rank *rank)
+/*
+ * Whether the file still begins as a database, and is not cut off: SQLite goes by what it remembers of it, and would
+ * write on. It is read through SQLite: to close a descriptor of our own would take the locks away.
+ */
+static bool is_sound(fx_index *index, uint64_t n_bytes)
+{
+    unsigned char head[32]; /* 16: bytes of a page, 1 for 65536; 28: number of pages */
+    sqlite3_file *file = NULL;
+    sqlite3_file_control(index->db, "main", SQLITE_FCNTL_FILE_POINTER, &file);
+    if (file == NULL || file->pMethods == NULL || file->pMethods->xRead(file, head, sizeof head, 0) != SQLITE_OK ||
+        memcmp(head, MAGIC, sizeof MAGIC) != 0) {
+        return false;
+    }
+    uint64_t page_bytes = (uint64_t)head[16] << 8 | head[17];
+    uint64_t n_pages = (uint64_t)head[28] << 24 | (uint64_t)head[29] << 16 | (uint64_t)head[30] << 8 | head[31];
+    bool is_whole = n_bytes >= index->n_bytes || n_bytes >= n_pages * (page_bytes == 1 ? 65536 : page_bytes);
+    index->n_bytes = n_bytes;
+    return is_whole;
+}
+
+static bool is_ours(fx_index *index, const struct stat *info)
+{
+    return info->st_dev == index->device && info->st_ino == index->inode && is_sound(index, (uint64_t)info->st_size);
+}
+
+static bool is_current(fx_index *index, const fx_rank *rank)
 {
     struct stat info;
     return index->db != NULL && fstatat(rank->fd, FX_INDEX_FILE, &info, AT_SYMLINK_NOFOLLOW) == 0 &&
-           info.st_dev == index->device && info.st_ino == index->inode;
+           is_ours(index, &info);
 }
 
-bool fx_index_is_there(const fx_index *index)
+bool fx_index_is_there(fx_index *index)
 {
     struct stat info;
-    return index->db != NULL && lstat(index->path, &info) == 0 && info.st_dev == index->device &&
-           info.st_ino == index->inode;
+    return index->db != NULL && lstat(index->path, &info) == 0 && is_ours(index, &info);
 }
 
 static fxtap_status open_database(fxtap_dump *dump, const fx_rank *rank)
@@ -259,7 +303,7 @@ static fxtap_status open_database(fxtap_dump *dump, const fx_rank *rank)
         return fx_index_error(index, code, "open the index");
     }
     sqlite3_extended_result_codes(index->db, 1);
-    sqlite3_busy_timeout(index->db, BUSY_MS);
+    sqlite3_busy_timeout(index->db, wait_ms(index));
     /* Nothing waits for the disk, the change to the log neither; the log is copied after each step. */
     status = execute(index, "PRAGMA page_size=8192; PRAGMA synchronous=OFF; PRAGMA temp_store=MEMORY;"
                             " PRAGMA wal_autocheckpoint=0", "set up the index");
@@ -374,6 +418,7 @@ fxtap_status fx_index_commit(fx_index *index)
     if (status == FXTAP_OK) {
         index->in_transaction = false;
         index->n_fresh = 0;
+        set_busy(index, false);
     }
     return status;
 }

@@ -254,6 +254,9 @@ typedef struct fx_index {
     bool has_journal; /* in the place of the write-ahead log */
     dev_t device;
     ino_t inode;
+    uint64_t n_bytes; /* of the file, when last looked at */
+    int busy_ms;      /* how long to wait for another process */
+    bool was_busy;    /* in vain: the next wait is short */
     atomic_int_fast64_t run;
     bool in_transaction;
     uint64_t transaction; /* the how many-th */
@@ -407,7 +410,7 @@ fxtap_status fx_index_open(fxtap_dump *dump, const fx_rank *rank);
 /* `abandon`: without touching the disk (after a fork, or when the file is gone). */
 void fx_index_close(fx_index *index, bool abandon);
 /* The open database still is the file of its name. */
-bool fx_index_is_there(const fx_index *index);
+bool fx_index_is_there(fx_index *index);
 void fx_index_destroy(fx_index *index);
 fxtap_status fx_index_begin(fx_index *index);
 fxtap_status fx_index_commit(fx_index *index);

@@ -1,0 +1,148 @@
+/* The index while it is written: overwritten, cut, kept by another process. */
+#include <fcntl.h>
+#include <sqlite3.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "store/writer.h"
+#include "support_cmocka.h"
+#include "support_store.h"
+#include "support_tree.h"
+
+#define INDEX "worldsize1_global_rank0/fxtap.db"
+
+static fxtap_status run(fxtap_capture *capture)
+{
+    float values[4] = {1, 2, 3, 4};
+    return ss_run(capture, 1, values, 4, NULL);
+}
+
+static int64_t now_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+static void overwrite(const char *path, off_t first, size_t n_bytes)
+{
+    int fd = open(path, O_WRONLY);
+    assert_true(fd >= 0);
+    char *bytes = calloc(1, n_bytes);
+    assert_non_null(bytes);
+    memset(bytes, 'x', n_bytes);
+    assert_int_equal(pwrite(fd, bytes, n_bytes, first), (ssize_t)n_bytes);
+    free(bytes);
+    close(fd);
+}
+
+/* SQLite goes by what it remembers of a file and would write rows that nobody will read. */
+static void test_overwritten_in_place(void **state)
+{
+    (void)state;
+    fxtap_dump_options options = ss_options(tree_root);
+    fxtap_dump *dump = ss_open(&options);
+    fxtap_capture *capture = ss_capture(dump, 1, 1);
+    assert_int_equal(run(capture), FXTAP_OK);
+    assert_int_equal(run(capture), FXTAP_OK);
+    overwrite(tree_path(tree_root, INDEX), 0, 100);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(run(capture), FXTAP_E_DATABASE);
+        assert_non_null(strstr(fxtap_error_message(), INDEX));
+    }
+    assert_int_equal(unlink(tree_path(tree_root, INDEX)), 0);
+    assert_int_equal(run(capture), FXTAP_OK);
+    fxtap_dump_close(dump);
+    assert_int_equal(ss_int(tree_root, "SELECT count(*) FROM step WHERE state = 'whole'"), 1);
+}
+
+static void test_cut_in_place(void **state)
+{
+    (void)state;
+    fxtap_dump_options options = ss_options(tree_root);
+    fxtap_dump *dump = ss_open(&options);
+    fxtap_capture *capture = ss_capture(dump, 1, 1);
+    assert_int_equal(run(capture), FXTAP_OK);
+    assert_int_equal(run(capture), FXTAP_OK);
+    assert_int_equal(truncate(tree_path(tree_root, INDEX), 10000), 0);
+    assert_int_equal(run(capture), FXTAP_E_DATABASE);
+    assert_non_null(strstr(fxtap_error_message(), INDEX));
+    assert_int_equal(truncate(tree_path(tree_root, INDEX), 0), 0); /* to SQLite, a new one */
+    assert_int_equal(run(capture), FXTAP_OK);
+    fxtap_dump_close(dump);
+    assert_int_equal(ss_int(tree_root, "SELECT count(*) FROM run"), 1);
+}
+
+/* What another program does to it in SQLite's own ways is no damage, even where it gets smaller. */
+static void test_vacuumed(void **state)
+{
+    (void)state;
+    fxtap_dump_options options = ss_options(tree_root);
+    fxtap_dump *dump = ss_open(&options);
+    fxtap_capture *capture = ss_capture(dump, 1, 1);
+    assert_int_equal(run(capture), FXTAP_OK);
+    sqlite3 *other = NULL;
+    const char *path = tree_path(tree_root, INDEX);
+    assert_int_equal(sqlite3_open(path, &other), SQLITE_OK);
+    const char *grow = "CREATE TABLE mine AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 3000)"
+                       " SELECT randomblob(100) FROM n; PRAGMA wal_checkpoint(TRUNCATE)";
+    assert_int_equal(sqlite3_exec(other, grow, NULL, NULL, NULL), SQLITE_OK);
+    assert_int_equal(run(capture), FXTAP_OK);
+    struct stat before, after;
+    assert_int_equal(stat(path, &before), 0);
+    const char *shrink = "DROP TABLE mine; VACUUM; PRAGMA wal_checkpoint(TRUNCATE)";
+    assert_int_equal(sqlite3_exec(other, shrink, NULL, NULL, NULL), SQLITE_OK);
+    assert_int_equal(stat(path, &after), 0);
+    assert_true(after.st_size < before.st_size);
+    sqlite3_close(other);
+    assert_int_equal(run(capture), FXTAP_OK);
+    fxtap_dump_close(dump);
+    assert_int_equal(ss_int(tree_root, "SELECT count(*) FROM step"), 3);
+    assert_int_equal(ss_int(tree_root, "SELECT count(*) FROM run"), 1);
+    ss_check(tree_root);
+}
+
+/* The first call that waits in vain waits long; those after it do not, until the index is free again. */
+static void test_kept_by_another(void **state)
+{
+    (void)state;
+    fxtap_dump_options options = ss_options(tree_root);
+    fxtap_dump *dump = ss_open(&options);
+    fxtap_capture *capture = ss_capture(dump, 1, 1);
+    assert_int_equal(run(capture), FXTAP_OK);
+    dump->index.busy_ms = 1800;
+    assert_int_equal(sqlite3_busy_timeout(dump->index.db, 1800), SQLITE_OK);
+    sqlite3 *other = NULL;
+    assert_int_equal(sqlite3_open(tree_path(tree_root, INDEX), &other), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(other, "BEGIN IMMEDIATE", NULL, NULL, NULL), SQLITE_OK);
+    int64_t started_ms = now_ms();
+    assert_int_equal(run(capture), FXTAP_E_DATABASE);
+    assert_non_null(strstr(fxtap_error_message(), "locked"));
+    int64_t first_ms = now_ms() - started_ms;
+    assert_true(first_ms >= 1700);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(run(capture), FXTAP_E_DATABASE);
+    }
+    assert_true(now_ms() - started_ms < 2 * first_ms);
+    assert_int_equal(sqlite3_exec(other, "COMMIT", NULL, NULL, NULL), SQLITE_OK);
+    sqlite3_close(other);
+    assert_true(dump->index.was_busy);
+    assert_int_equal(run(capture), FXTAP_OK);
+    assert_false(dump->index.was_busy);
+    fxtap_dump_close(dump);
+    ss_check(tree_root);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_overwritten_in_place, tree_make_root, tree_remove_root),
+        cmocka_unit_test_setup_teardown(test_cut_in_place, tree_make_root, tree_remove_root),
+        cmocka_unit_test_setup_teardown(test_vacuumed, tree_make_root, tree_remove_root),
+        cmocka_unit_test_setup_teardown(test_kept_by_another, tree_make_root, tree_remove_root),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
