@@ -299,6 +299,29 @@ def test_values_die_at_their_last_use(in_list: bool) -> None:
     assert counter.most <= 3
 
 
+@pytest.mark.parametrize("in_list", [False, True])
+@pytest.mark.parametrize(
+    ("options", "keeps"),
+    [({}, False), ({"sync": True}, True), ({"type": "stats", "sync": True}, True), ({"queue_bytes": 1}, True)],
+    ids=["all skipped", "sync", "stats", "no queue"],
+)
+def test_a_dump_keeps_no_more_values_than_it_must(
+    options: dict[str, Any], keeps: bool, in_list: bool, tmp_path: Path
+) -> None:
+    """The same number for 50 operators and for 200."""
+    most = []
+    for n in (50, 200):
+        counter = Counter()
+        gm = chain_with_counter(counter, n, in_list)
+        dumped = Dumped(gm, tmp_path / str(n), options, None if keeps else ["no"] * len(gm.graph.nodes))
+        dumped(torch.ones(2))
+        dumped.dump.close()
+        most.append(counter.most)
+        assert not counter.alive
+        assert (Path(dumped.dump.rank_path) / "fxtap.db").exists() == keeps
+    assert max(most) <= 5
+
+
 def test_unused_values_die_at_once() -> None:
     class Watched:
         pass
