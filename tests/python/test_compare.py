@@ -27,6 +27,10 @@ from fxtap.testing import assert_dumps_close
 from graphs import Dumped, build
 from planted import Place, Planted
 
+INTEGERS = ["bool", "uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64"]
+FLOATS = ["float16", "bfloat16", "float32", "float64", "complex64", "complex128"]
+FLOATS8 = ["float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz"]
+
 
 def model(x: torch.Tensor) -> torch.Tensor:
     return torch.nn.functional.gelu(x @ x.t()).sin() + 1
@@ -183,6 +187,52 @@ def test_one_unreadable_file_and_the_rest(tmp_path: Path) -> None:
         assert_dumps_close(tmp_path / "a", tmp_path / "b")
 
 
+def dump_statistics(root: Path, value: torch.Tensor, **options: Any) -> None:
+    def make(graph: Graph, x: Node) -> Node:
+        return graph.call_function(torch.ops.aten.div.Tensor_mode, (x, 2), options) if options else x
+
+    gm = build(lambda g, x: g.call_function(torch.ops.aten.clone.default, (make(g, x),)), "x")
+    dumped = Dumped(gm, root, {"type": "stats"})
+    dumped(value)
+    dumped.dump.close()
+
+
+@pytest.mark.parametrize("name", INTEGERS + FLOATS + FLOATS8)
+def test_statistics_alone(name: str, tmp_path: Path) -> None:
+    """Without files, equal hashes are equal values; others tell integers apart that have the same statistics."""
+    dtype = getattr(torch, name)
+    zero, one = torch.zeros(9).to(dtype), torch.ones(9).to(dtype)
+    dump_statistics(tmp_path / "first", torch.cat([zero, one]))
+    dump_statistics(tmp_path / "again", torch.cat([zero, one]))
+    dump_statistics(tmp_path / "order", torch.cat([one, zero]))
+    dump_statistics(tmp_path / "value", torch.cat([one, one]))
+    dump_statistics(tmp_path / "shape", zero)
+    other = torch.float32 if name in INTEGERS else torch.int32
+    dump_statistics(tmp_path / "dtype", torch.tensor([0] * 9 + [1] * 9).to(other))
+
+    def verdict(target: str, **options: Any) -> str:
+        pairs = fxtap.compare(tmp_path / "first", tmp_path / target, **options).pairs
+        (found,) = {pair.verdict for pair in pairs}
+        return found
+
+    assert verdict("again") == "same"
+    assert verdict("order") == ("different" if name in INTEGERS else "close")
+    assert verdict("order", atol=1) == verdict("order", max_abs=1) == "close"
+    assert verdict("value") == "different"
+    assert verdict("shape") == "shape mismatch"
+    assert verdict("dtype") == "dtype mismatch"
+
+
+def test_text_without_files(tmp_path: Path) -> None:
+    for side, mode in (("a", "floor"), ("b", "floor"), ("c", "trunc")):
+        dump_statistics(tmp_path / side, torch.ones(3), rounding_mode=mode)
+    assert fxtap.compare(tmp_path / "a", tmp_path / "b").verdict == "same"
+    for options in ({}, {"rtol": 0.5}, {"cosine": 0.5}):
+        report = fxtap.compare(tmp_path / "a", tmp_path / "c", **options)
+        assert report.exit_status == 1 and report.counts["different"] == 1
+        assert [pair.position for pair in report.differing] == ["rounding_mode"]
+
+
 def forms_of(root: Path) -> list[Path]:
     """A dump as it is, without its index, and (of step 0) as files whose names and equal stamps tell no order."""
     bare, flat = root.with_name(root.name + "-bare"), root.with_name(root.name + "-flat")
@@ -271,11 +321,6 @@ def many(root: Path) -> None:
 
 class EnoughError(Exception):
     pass
-
-
-INTEGERS = ["bool", "uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64"]
-FLOATS = ["float16", "bfloat16", "float32", "float64", "complex64", "complex128"]
-FLOATS8 = ["float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz"]
 
 
 @pytest.mark.parametrize("name", INTEGERS + FLOATS + FLOATS8)
