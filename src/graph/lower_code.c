@@ -7,22 +7,30 @@
 #include "util/memory.h"
 #include "util/utf8.h"
 
-/* A comment line ends at a newline, and its bytes must be UTF-8: everything else is written as \\xNN. */
+/*
+ * A comment line ends at a newline, its bytes must be UTF-8, and it is printed to terminals: what a terminal may take for
+ * a command, or what turns the direction of writing, is written as \\xNN, byte by byte.
+ */
 static void append_line_text(fxtap_buffer *out, const char *bytes, size_t length)
 {
-    size_t used, start = 0, i = 0;
+    size_t start = 0, i = 0;
     while (i < length) {
-        if ((signed char)bytes[i] >= 0x20) {
+        if (bytes[i] >= 0x20 && bytes[i] < 0x7f) { /* mostly */
             i++;
             continue;
         }
+        size_t used;
         uint32_t c = fx_utf8_decode(bytes + i, length - i, &used);
-        if (used == 0 || c < 0x20) {
+        bool is_shown = used > 0 && fx_utf8_is_shown(c);
+        size_t end = i + (used > 0 ? used : 1);
+        if (!is_shown) {
             fx_buffer_put(out, bytes + start, i - start);
-            fxtap_buffer_printf(out, "\\x%02x", (unsigned char)bytes[i]);
-            start = i + 1;
+            for (; i < end; i++) {
+                fxtap_buffer_printf(out, "\\x%02x", (unsigned char)bytes[i]);
+            }
+            start = end;
         }
-        i += used == 0 ? 1 : used;
+        i = end;
     }
     fx_buffer_put(out, bytes + start, length - start);
 }

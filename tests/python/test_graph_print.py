@@ -3,6 +3,7 @@
 import base64
 import json
 import math
+import re
 import shutil
 import subprocess
 import tarfile
@@ -284,3 +285,16 @@ def test_large_page_is_quick(tmp_path: Path) -> None:
     assert (found, name) == ("1 of 5002 nodes", "add_tensor_2500")
     assert float(milliseconds) < 10_000, milliseconds
     print(milliseconds)
+
+
+@pytest.mark.parametrize("format", ["fx", "json", "dot", "html", "py", "txt", "pbtxt"])
+def test_nothing_that_a_terminal_obeys_is_printed(format: str) -> None:
+    hostile = "\x1b[2J\x07\x7f\x9b31m\u202eé\u2028\ufeff"
+    graph = Graph()
+    x = graph.placeholder("x")
+    node = graph.call_function(torch.ops.aten.add.Tensor, (x, 1))
+    node.meta["stack_trace"] = f'  File "{hostile}.py", line 3, in {hostile}\n    {hostile}\n'
+    node.meta["nn_module_stack"] = {hostile: (hostile, torch.nn.Linear)}
+    graph.output(node)
+    text = _core.print_graph(_core.record(GraphModule(torch.nn.Module(), graph)), format, title=hostile).decode()
+    assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e\u2028\ufeff]", text)
