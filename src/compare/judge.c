@@ -178,8 +178,12 @@ static fxtap_status note_view(bout *b, const fxtap_view *view, fxtap_dtype recor
     return *shape == NULL ? FXTAP_E_NOMEM : FXTAP_OK;
 }
 
-static fxtap_status unreadable(bout *b, const char *side)
+/* A failure to read becomes a verdict; one that is not the file's fault is passed on. */
+static fxtap_status unreadable(bout *b, const char *side, fxtap_status failure)
 {
+    if (failure == FXTAP_E_NOMEM) {
+        return failure;
+    }
     const char *text = fx_arena_printf(b->arena, "%s: %s", side, fxtap_error_message());
     return text == NULL ? FXTAP_E_NOMEM : detail(b, FXTAP_UNREADABLE, text);
 }
@@ -210,11 +214,11 @@ static fxtap_status open_files(bout *b, const fx_sources *sources, fx_desk *desk
     *done_out = true;
     fxtap_status status = fx_tensor_open_in(b->batch->golden, sources->golden, &desk->golden_folder, &b->golden_file);
     if (status != FXTAP_OK) {
-        return status == FXTAP_E_NOMEM ? status : unreadable(b, "golden");
+        return unreadable(b, "golden", status);
     }
     status = fx_tensor_open_in(b->batch->target, sources->target, &desk->target_folder, &b->target_file);
     if (status != FXTAP_OK) {
-        return status == FXTAP_E_NOMEM ? status : unreadable(b, "target");
+        return unreadable(b, "target", status);
     }
     *done_out = false;
     status = note_view(b, fxtap_npy_view(b->golden_file), pair->golden_dtype, &pair->golden_dtype, &pair->ndim,
@@ -229,11 +233,13 @@ static fxtap_status open_files(bout *b, const fx_sources *sources, fx_desk *desk
 static fxtap_status judge_texts(bout *b)
 {
     const char *golden, *target;
-    if (fxtap_npy_text(b->golden_file, &golden) != FXTAP_OK) {
-        return unreadable(b, "golden");
+    fxtap_status status = fxtap_npy_text(b->golden_file, &golden);
+    if (status != FXTAP_OK) {
+        return unreadable(b, "golden", status);
     }
-    if (fxtap_npy_text(b->target_file, &target) != FXTAP_OK) {
-        return unreadable(b, "target");
+    status = fxtap_npy_text(b->target_file, &target);
+    if (status != FXTAP_OK) {
+        return unreadable(b, "target", status);
     }
     if (strcmp(golden, target) == 0) {
         b->pair->verdict = FXTAP_SAME;
@@ -329,7 +335,7 @@ static fxtap_status measure(bout *b, const fxtap_view *golden, const fxtap_view 
         status = fx_difference_run(&difference, golden, target, first, length);
     }
     if (status != FXTAP_OK) {
-        return status == FXTAP_E_NOMEM ? status : unreadable(b, "both");
+        return unreadable(b, "both", status);
     }
     fx_difference_result result;
     fx_difference_finish(&difference, &result);
