@@ -170,7 +170,9 @@ typedef enum fxtap_origin_reason {
     FXTAP_ORIGIN_WEIGHT = 3,    /* a parameter or buffer differs already */
     FXTAP_ORIGIN_RANDOM = 4,    /* a random operator drew other numbers: seeds */
     FXTAP_ORIGIN_REGION = 5,    /* inputs of it could not be compared: the error began here or just above */
-    FXTAP_ORIGIN_DRIFT = 6      /* inputs agree within the tolerance; a small error grew a little and left it here */
+    FXTAP_ORIGIN_DRIFT = 6,     /* inputs agree within the tolerance; a small error grew a little and left it here */
+    FXTAP_ORIGIN_BEFORE = 7     /* an input differs already, and nothing that feeds it was found to: it began in between,
+                                   in an operator that one side alone has or that was not dumped, or in place */
 } fxtap_origin_reason;
 
 /* One node near an origin. */
@@ -198,8 +200,9 @@ typedef struct fxtap_origin {
     double growth;          /* output_error / input_error; infinite where the inputs are identical */
     size_t n_carried;       /* operators after it that only carry the error on */
     const char *input;      /* INPUT, WEIGHT: the graph's input that differs; NULL where not known */
-    bool follows;           /* INPUT, WEIGHT, DRIFT: an earlier call went wrong before, which may be why */
+    bool follows;           /* INPUT, WEIGHT, DRIFT, BEFORE: an earlier call went wrong before, which may be why */
     const char *literal; /* a literal argument that differs, in words: "eps: golden 1e-05, target 0.1"; NULL if none */
+    const char *between; /* BEFORE: operators above the input that one side alone has, in words: "mul, only in target" */
     const char *other_target; /* target side's operator, where the two sides call different ones */
     const fxtap_neighbourhood *around; /* the graph two hops around it; NULL without a record, and after the first few */
 } fxtap_origin;

@@ -141,8 +141,9 @@ class Origin:
     ----------
     reason
         "operator" (its inputs agree, its output does not), "graph input", "weight", "random" (another seed), "region"
-        (not all of its inputs could be compared: the error began here or just above), or "drift" (its inputs agree
-        within the tolerance; small errors grew a little and left it here).
+        (not all of its inputs could be compared: the error began here or just above), "drift" (its inputs agree
+        within the tolerance; small errors grew a little and left it here), or "before" (an input of it differs,
+        though nothing that feeds it was found to: see `between`).
     pair
         The worst output (or the input) that differs.
     input_error, output_error
@@ -155,6 +156,8 @@ class Origin:
         Target's operator where the two sides call different ones, else None.
     literal
         An argument written in the code that differs, in words: ``eps: golden 1e-05, target 0.1``; else None.
+    between
+        For "before", the operators above the input that one side alone has: ``_to_copy, only in target``; else None.
     """
 
     reason: str
@@ -165,6 +168,7 @@ class Origin:
     n_carried: int
     other_target: str | None
     literal: str | None
+    between: str | None
 
     @property
     def node(self) -> str:

@@ -69,6 +69,15 @@ fxtap_status fx_mark_undefined(fx_batch *batch, const fx_group_nodes *group);
 /* Finds the origins in one judged group. */
 fxtap_status fx_find_origins(fx_batch *batch, const fx_group_nodes *group);
 
+/* ---- between.c ---- */
+
+/*
+ * Appends, in words, the operators that one side alone has above an input of `node` of that side, up to what has a
+ * counterpart: "_to_copy, _to_copy_1, only in target". Nothing where there are none.
+ */
+fxtap_status fx_name_between(const fx_group_nodes *group, const fx_wiring *wiring, bool is_golden, size_t node,
+                             const char *position, fxtap_buffer *out);
+
 /* ---- judge.c, run.c ---- */
 
 typedef struct fx_desk { /* what one thread has beside it while it judges pairs */

@@ -113,6 +113,11 @@ static bool came_from_outside(const fxtap_origin *origin)
     return origin->reason == FXTAP_ORIGIN_INPUT || origin->reason == FXTAP_ORIGIN_WEIGHT;
 }
 
+static bool may_follow(const fxtap_origin *origin)
+{
+    return came_from_outside(origin) || origin->reason == FXTAP_ORIGIN_DRIFT || origin->reason == FXTAP_ORIGIN_BEFORE;
+}
+
 /* Drops the inputs that came out of earlier calls; the operators after them carry the rank's first origin on. */
 static void drop_carried(fxtap_report *report, const results *from)
 {
@@ -128,7 +133,7 @@ static void drop_carried(fxtap_report *report, const results *from)
         }
         first_of_rank = is_new_rank ? n_kept : first_of_rank;
         const fxtap_origin *first = first_of_rank < n_kept ? &report->origins[first_of_rank] : NULL;
-        origin.follows = first != NULL && (came_from_outside(&origin) || origin.reason == FXTAP_ORIGIN_DRIFT) &&
+        origin.follows = first != NULL && may_follow(&origin) &&
                          group_of(report, first->pair) != group_of(report, origin.pair);
         report->origins[n_kept++] = origin;
     }

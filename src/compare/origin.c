@@ -8,7 +8,8 @@
  * apart than they are, made no error of its own: it is where a small one left the tolerance (DRIFT). A literal (a number
  * in the code, which no node feeds) is no input: where it differs the operator is another one, and an error begins there.
  *
- * Without a record (no index) an input that disagrees although no output before it did is an origin of the reason INPUT.
+ * An input that disagrees although nothing that feeds it was found to is an origin as well: of the reason INPUT or WEIGHT
+ * where it is the graph's own on both sides, or where there is no record (no index); else of the reason BEFORE.
  */
 #include <math.h>
 #include <string.h>
@@ -25,14 +26,17 @@ typedef enum health { UNKNOWN, GOOD, BAD } health;
 typedef struct node_state {
     health output;
     size_t origin; /* index of the origin whose error is in it (be it within the tolerance), or NO_ORIGIN */
+    size_t after;  /* index of the origin that came between it and a node that reads it, or NO_ORIGIN */
 } node_state;
 
 typedef struct search {
     fx_batch *batch;
     fxtap_report *report;
-    const fx_group_work *group;
+    const fx_group_nodes *nodes;
     const fxtap_graph *record; /* golden's; NULL where there is none */
     fx_wiring *wiring;
+    fx_wiring *target_wiring; /* NULL until it is needed, and where there is none */
+    bool has_target_wiring;
     node_state *states; /* one a node of the record */
     fx_node_health *health;
     size_t n_states;
@@ -48,10 +52,37 @@ typedef struct evidence { /* what is known of a node's inputs */
     const fxtap_pair *worst_input; /* the bad input pair with the largest error */
     bool any_measured;
     double input_error;
-    bool is_graph_input; /* worst_input comes from a placeholder */
-    bool is_weight;
-    size_t placeholder;
+    bool is_fed; /* worst_input comes from `feeder`, in golden's graph */
+    size_t feeder;
 } evidence;
+
+/* A graph's record and its wiring; both NULL where there is no record that can be read. */
+static fxtap_status load_wiring(fxtap_reader *reader, const fxtap_graph_info *graph, const fxtap_graph **record_out,
+                                fx_wiring **out)
+{
+    *record_out = NULL;
+    *out = NULL;
+    if (graph == NULL) {
+        return FXTAP_OK;
+    }
+    const fxtap_graph *record;
+    fxtap_status status = fxtap_reader_record(reader, graph, &record);
+    if (status != FXTAP_OK) {
+        return status == FXTAP_E_NOMEM ? status : FXTAP_OK;
+    }
+    *record_out = record;
+    return fx_wiring_create(record, out);
+}
+
+static fxtap_status load_target_wiring(search *s)
+{
+    const fxtap_graph *record;
+    if (s->has_target_wiring) {
+        return FXTAP_OK;
+    }
+    s->has_target_wiring = true;
+    return load_wiring(s->batch->comparison->target.reader, s->nodes->group->target_graph, &record, &s->target_wiring);
+}
 
 static double error_of(const fxtap_pair *pair)
 {
@@ -120,30 +151,22 @@ static bool is_literal(const search *s, const fxtap_pair *pair, size_t node)
     return true;
 }
 
-/* Where the producer is a placeholder, the graph's own input differs. */
-static void note_bad_producer(const search *s, size_t producer, evidence *e)
-{
-    size_t origin = NO_ORIGIN;
-    if (fx_wiring_is_placeholder(s->wiring, producer)) {
-        e->is_graph_input = true;
-        e->is_weight = fx_wiring_is_weight(s->wiring, producer);
-        e->placeholder = producer;
-    }
-    resolve(s, producer, &origin);
-    note_origin(e, origin);
-}
-
 static void note_bad_input(const search *s, const fxtap_pair *pair, size_t node, evidence *e)
 {
     e->any_bad = true;
-    if (e->worst_input == NULL || error_of(pair) > error_of(e->worst_input)) {
+    bool is_worst = e->worst_input == NULL || error_of(pair) > error_of(e->worst_input);
+    if (is_worst) {
         e->worst_input = pair;
+        e->is_fed = false;
     }
     size_t n_inputs = 0;
     const size_t *inputs = s->wiring != NULL ? fx_wiring_inputs(s->wiring, node, &n_inputs) : NULL;
     for (size_t i = 0; i < n_inputs; i++) {
         if (covers(pair->position, fx_wiring_position(s->wiring, node, i))) {
-            note_bad_producer(s, inputs[i], e);
+            note_origin(e, s->states[inputs[i]].origin);
+            note_origin(e, s->states[inputs[i]].after);
+            e->feeder = is_worst && !e->is_fed ? inputs[i] : e->feeder;
+            e->is_fed |= is_worst;
         }
     }
 }
@@ -278,6 +301,33 @@ static const char *differing_literal(const search *s, const fx_node_pair *node, 
     return NULL;
 }
 
+/* Where golden's pair has another position, as with other operators, target's own. */
+static const char *target_position(const search *s, const fxtap_pair *pair)
+{
+    const fxtap_tensor_info *tensor = fx_batch_target(s->batch, s->batch->sources[pair - s->batch->pairs].target);
+    return tensor != NULL ? tensor->position : pair->position;
+}
+
+/* The operators above an input that differs which have no counterpart; NULL where there are none. */
+static fxtap_status name_between(search *s, const fx_node_pair *node, const fxtap_pair *pair, const char **out)
+{
+    fxtap_buffer words;
+    fxtap_buffer_init(&words);
+    fxtap_status status = load_target_wiring(s);
+    if (status == FXTAP_OK && s->target_wiring != NULL && node->target != NULL) {
+        status = fx_name_between(s->nodes, s->target_wiring, false, node->target->order, target_position(s, pair), &words);
+    }
+    if (status == FXTAP_OK && s->wiring != NULL && node->golden != NULL) {
+        status = fx_name_between(s->nodes, s->wiring, true, node->golden->order, pair->position, &words);
+    }
+    if (status == FXTAP_OK && words.length > 0) {
+        *out = fx_arena_strdup(&s->report->arena, words.bytes);
+        status = *out == NULL ? FXTAP_E_NOMEM : FXTAP_OK;
+    }
+    fxtap_buffer_clear(&words);
+    return status;
+}
+
 static fxtap_status add_origin(search *s, const fx_node_pair *node, const fxtap_pair *pair,
                                fxtap_origin_reason reason, const evidence *e, size_t *index_out)
 {
@@ -290,11 +340,16 @@ static fxtap_status add_origin(search *s, const fx_node_pair *node, const fxtap_
                              ? fx_arena_strdup(&s->report->arena, node->target->target)
                              : NULL,
     };
-    bool is_input = reason == FXTAP_ORIGIN_INPUT || reason == FXTAP_ORIGIN_WEIGHT;
+    bool is_input = pair->io == FXTAP_INPUT;
     origin.literal = is_input || node->golden == NULL ? NULL : differing_literal(s, node, node->golden->order);
-    if (is_input && e->is_graph_input) {
+    if (reason == FXTAP_ORIGIN_BEFORE) {
+        fxtap_status status = name_between(s, node, pair, &origin.between);
+        if (status != FXTAP_OK) {
+            return status;
+        }
+    } else if (is_input && e->is_fed) {
         fxtap_node_desc desc = {.struct_size = sizeof desc};
-        if (fxtap_graph_node(s->record, (fxtap_node)e->placeholder, &desc) == FXTAP_OK) {
+        if (fxtap_graph_node(s->record, (fxtap_node)e->feeder, &desc) == FXTAP_OK) {
             origin.input = fx_arena_strdup(&s->report->arena, desc.name);
         }
     }
@@ -304,19 +359,46 @@ static fxtap_status add_origin(search *s, const fx_node_pair *node, const fxtap_
     return fx_report_add_origin(s->report, &origin, s->batch->first_pair + (size_t)(pair - s->batch->pairs));
 }
 
-/* Graph inputs and weights that differ are origins of their own, once each. */
-static fxtap_status add_input_origin(search *s, const fx_node_pair *node, evidence *e)
+/* INPUT or WEIGHT where the input is the graph's own; where target's is another operator's result, BEFORE. */
+static fxtap_status reason_of_input(search *s, const fx_node_pair *node, const evidence *e, fxtap_origin_reason *out)
 {
-    bool is_placed = e->is_graph_input && e->placeholder < s->n_states;
-    if (is_placed && s->states[e->placeholder].output == BAD) {
-        note_origin(e, s->states[e->placeholder].origin);
+    size_t producer;
+    *out = FXTAP_ORIGIN_INPUT;
+    if (s->wiring == NULL) {
         return FXTAP_OK;
     }
-    size_t index;
-    fxtap_status status = add_origin(s, node, e->worst_input,
-                                     e->is_weight ? FXTAP_ORIGIN_WEIGHT : FXTAP_ORIGIN_INPUT, e, &index);
-    if (status == FXTAP_OK && is_placed) {
-        s->states[e->placeholder] = (node_state){BAD, index};
+    fxtap_status status = load_target_wiring(s);
+    if (status != FXTAP_OK) {
+        return status;
+    }
+    bool is_fed_in_target = s->target_wiring != NULL && node->target != NULL &&
+                            fx_wiring_producer(s->target_wiring, node->target->order,
+                                               target_position(s, e->worst_input), &producer) &&
+                            !fx_wiring_is_placeholder(s->target_wiring, producer);
+    if (!e->is_fed || is_fed_in_target || !fx_wiring_is_placeholder(s->wiring, e->feeder)) {
+        *out = FXTAP_ORIGIN_BEFORE;
+    } else if (fx_wiring_is_weight(s->wiring, e->feeder)) {
+        *out = FXTAP_ORIGIN_WEIGHT;
+    }
+    return FXTAP_OK;
+}
+
+/* An input that differs is an origin of its own, once for all nodes that read the same value. */
+static fxtap_status add_input_origin(search *s, const fx_node_pair *node, evidence *e)
+{
+    fxtap_origin_reason reason;
+    size_t index = NO_ORIGIN;
+    fxtap_status status = reason_of_input(s, node, e, &reason);
+    if (status == FXTAP_OK) {
+        status = add_origin(s, node, e->worst_input, reason, e, &index);
+    }
+    if (status == FXTAP_OK && e->is_fed) {
+        node_state *feeder = &s->states[e->feeder];
+        feeder->after = index;
+        if (reason != FXTAP_ORIGIN_BEFORE) {
+            feeder->output = BAD;
+            feeder->origin = index;
+        }
     }
     e->origin = index;
     return status;
@@ -364,7 +446,8 @@ static void infer_undumped(search *s, size_t i)
             state = UNKNOWN;
         }
     }
-    s->states[i] = (node_state){state == GOOD ? UNKNOWN : state, state == BAD ? origin : faint_origin};
+    s->states[i].output = state == GOOD ? UNKNOWN : state;
+    s->states[i].origin = state == BAD ? origin : faint_origin;
 }
 
 /* How much further apart than the node's inputs each of its results is. */
@@ -385,7 +468,7 @@ static fxtap_status visit(search *s, const fx_node_pair *node, size_t order)
     const fxtap_pair *output = worst_output(s, node, &any_output);
     note_growth(s, node, &e);
     fxtap_status status = FXTAP_OK;
-    bool began_before = s->wiring != NULL ? !e.is_graph_input : s->any_bad_output;
+    bool began_before = s->wiring == NULL && s->any_bad_output;
     if (e.worst_input != NULL && e.origin == NO_ORIGIN && !began_before) {
         status = add_input_origin(s, node, &e);
     }
@@ -400,7 +483,7 @@ static fxtap_status visit(search *s, const fx_node_pair *node, size_t order)
         bool is_clean = output == NULL && largest_error(s, node) == 0.0;
         note_earliest(&e.faint_origin, e.origin);
         size_t origin = output != NULL ? e.origin : is_clean ? NO_ORIGIN : e.faint_origin;
-        s->states[order] = (node_state){output != NULL ? BAD : GOOD, origin};
+        s->states[order] = (node_state){output != NULL ? BAD : GOOD, origin, NO_ORIGIN};
         s->health[order] = (fx_node_health){true, output != NULL, largest_error(s, node)};
     } else if (order < s->n_states && s->wiring != NULL) {
         infer_undumped(s, order);
@@ -408,28 +491,11 @@ static fxtap_status visit(search *s, const fx_node_pair *node, size_t order)
     return status;
 }
 
-/* Golden's record and its wiring; both NULL where there is no record that can be read. */
-static fxtap_status load_wiring(const fx_comparison *comparison, const fx_group_work *group, const fxtap_graph **record_out,
-                                fx_wiring **out)
-{
-    *record_out = NULL;
-    *out = NULL;
-    if (group->golden_graph == NULL) {
-        return FXTAP_OK;
-    }
-    const fxtap_graph *record;
-    fxtap_status status = fxtap_reader_record(comparison->golden.reader, group->golden_graph, &record);
-    if (status != FXTAP_OK) {
-        return status == FXTAP_E_NOMEM ? status : FXTAP_OK;
-    }
-    *record_out = record;
-    return fx_wiring_create(record, out);
-}
-
 static fxtap_status open_search(search *s)
 {
     s->last_origin = NO_ORIGIN;
-    fxtap_status status = load_wiring(s->batch->comparison, s->group, &s->record, &s->wiring);
+    fxtap_status status = load_wiring(s->batch->comparison->golden.reader, s->nodes->group->golden_graph, &s->record,
+                                      &s->wiring);
     if (status == FXTAP_OK && s->wiring == NULL) {
         return FXTAP_OK;
     }
@@ -443,7 +509,7 @@ static fxtap_status open_search(search *s)
         return FXTAP_E_NOMEM;
     }
     for (size_t i = 0; i < s->n_states; i++) {
-        s->states[i].origin = NO_ORIGIN;
+        s->states[i].origin = s->states[i].after = NO_ORIGIN;
     }
     return FXTAP_OK;
 }
@@ -461,7 +527,7 @@ static void infer_between(search *s, size_t from, size_t to)
 static fxtap_status add_neighbourhoods(search *s, size_t first_origin)
 {
     fxtap_report *report = s->report;
-    size_t end = s->group->number < FX_AROUND_GROUPS ? first_origin + FX_DETAILED : first_origin;
+    size_t end = s->nodes->group->number < FX_AROUND_GROUPS ? first_origin + FX_DETAILED : first_origin;
     for (size_t i = first_origin; i < report->n_origins && i < end; i++) {
         size_t node = pair_at(s, report->origin_pairs[i] - s->batch->first_pair)->order;
         if (node < s->n_states) {
@@ -476,7 +542,7 @@ static fxtap_status add_neighbourhoods(search *s, size_t first_origin)
 
 fxtap_status fx_find_origins(fx_batch *batch, const fx_group_nodes *group)
 {
-    search s = {.batch = batch, .report = batch->comparison->report, .group = group->group};
+    search s = {.batch = batch, .report = batch->comparison->report, .nodes = group};
     size_t first_origin = s.report->n_origins;
     fxtap_status status = open_search(&s);
     size_t next = 0;
@@ -493,6 +559,7 @@ fxtap_status fx_find_origins(fx_batch *batch, const fx_group_nodes *group)
         status = add_neighbourhoods(&s, first_origin);
     }
     fx_wiring_free(s.wiring);
+    fx_wiring_free(s.target_wiring);
     fx_free(s.states);
     fx_free(s.health);
     return status;
@@ -502,7 +569,7 @@ fxtap_status fx_mark_undefined(fx_batch *batch, const fx_group_nodes *group)
 {
     const fxtap_graph *record;
     fx_wiring *wiring;
-    fxtap_status status = load_wiring(batch->comparison, group->group, &record, &wiring);
+    fxtap_status status = load_wiring(batch->comparison->golden.reader, group->group->golden_graph, &record, &wiring);
     if (status != FXTAP_OK || wiring == NULL) {
         return status;
     }

@@ -15,6 +15,7 @@ const char *fxtap_origin_reason_name(fxtap_origin_reason reason)
     case FXTAP_ORIGIN_RANDOM: return "random";
     case FXTAP_ORIGIN_REGION: return "region";
     case FXTAP_ORIGIN_DRIFT: return "drift";
+    case FXTAP_ORIGIN_BEFORE: return "before";
     }
     return "unknown";
 }
@@ -28,6 +29,7 @@ const char *fx_origin_reason_text(fxtap_origin_reason reason)
     case FXTAP_ORIGIN_RANDOM: return "it draws random numbers, and drew others: seeds differ";
     case FXTAP_ORIGIN_REGION: return "not all of its inputs could be compared: it began here or just above";
     case FXTAP_ORIGIN_DRIFT: return "small errors came in with its inputs, and left the tolerance here";
+    case FXTAP_ORIGIN_BEFORE: return "an input of it differs already, though nothing before it was found to";
     }
     return "";
 }

@@ -213,10 +213,13 @@ static void write_origins(fxtap_json *json, const fxtap_report *report)
         fxtap_json_uint(json, "carried", origin->n_carried);
         fxtap_json_string(json, "other", origin->other_target);
         fxtap_json_string(json, "literal", origin->literal);
+        fxtap_json_string(json, "between", origin->between);
         fxtap_json_string(json, "input", origin->input);
         fxtap_json_bool(json, "weight", origin->reason == FXTAP_ORIGIN_WEIGHT);
-        fxtap_json_bool(json, "outside", origin->reason == FXTAP_ORIGIN_WEIGHT || origin->reason == FXTAP_ORIGIN_INPUT);
+        fxtap_json_bool(json, "outside", origin->pair->io == FXTAP_INPUT);
+        fxtap_json_bool(json, "region", origin->reason == FXTAP_ORIGIN_REGION);
         fxtap_json_bool(json, "drift", origin->reason == FXTAP_ORIGIN_DRIFT);
+        fxtap_json_bool(json, "before", origin->reason == FXTAP_ORIGIN_BEFORE);
         fxtap_json_bool(json, "follows", origin->follows);
         if (origin->around != NULL) {
             write_around(json, origin->around);

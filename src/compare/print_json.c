@@ -132,6 +132,7 @@ static void write_origin(fxtap_json *json, const fxtap_origin *origin)
         fxtap_json_string(json, "other_target", origin->other_target);
     }
     fxtap_json_string(json, "literal", origin->literal);
+    fxtap_json_string(json, "between", origin->between);
     if (origin->pair->measured) {
         metrics(json, origin->pair);
         worst(json, origin->pair);

@@ -86,10 +86,18 @@ static void literal_line(const fx_page *p, const fxtap_origin *origin)
     }
 }
 
+static void between_line(const fx_page *p, const fxtap_origin *origin)
+{
+    if (origin->between != NULL) {
+        fx_page_label(p, "between");
+        fx_page_text(p, origin->between, p->width - 10, false);
+        fxtap_buffer_text(p->out, "\n");
+    }
+}
+
 static void input_line(const fx_page *p, const fxtap_origin *origin)
 {
-    bool is_input = origin->reason == FXTAP_ORIGIN_INPUT || origin->reason == FXTAP_ORIGIN_WEIGHT;
-    if (is_input || !origin->pair->measured) {
+    if (origin->pair->io == FXTAP_INPUT || !origin->pair->measured) {
         return;
     }
     if (origin->input_error > 0.0) {
@@ -152,7 +160,9 @@ static void heading(const fx_page *p, const fxtap_origin *origin, bool is_first)
         fxtap_buffer_text(p->out, ", read by ");
         used += 10 + fx_page_text(p, pair->node, p->width / 2 - 16, false);
     } else {
-        used += fx_page_text(p, pair->node, p->width / 2, false);
+        const char *before = origin->reason == FXTAP_ORIGIN_BEFORE ? "before " : "";
+        fxtap_buffer_text(p->out, before);
+        used += (int32_t)strlen(before) + fx_page_text(p, pair->node, p->width / 2, false);
         fx_page_colour(p, "0");
     }
     if (pair->target[0] != '\0') {
@@ -174,6 +184,7 @@ static void origin_block(const fx_page *p, const fxtap_origin *origin, size_t n_
     place_lines(p, pair);
     error_lines(p, pair);
     literal_line(p, origin);
+    between_line(p, origin);
     input_line(p, origin);
     worst_lines(p, pair);
     if (pair->golden_stats != NULL) {

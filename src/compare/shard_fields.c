@@ -293,7 +293,7 @@ void fx_group_fields(fx_codec *c, fxtap_group *group)
 void fx_origin_fields(fx_codec *c, fxtap_origin *origin, size_t *pair)
 {
     int reason = (int)origin->reason;
-    fx_codec_enum(c, &reason, FXTAP_ORIGIN_DRIFT + 1);
+    fx_codec_enum(c, &reason, FXTAP_ORIGIN_BEFORE + 1);
     origin->reason = (fxtap_origin_reason)reason;
     fx_codec_size(c, pair);
     fx_codec_double(c, &origin->input_error);
@@ -302,6 +302,7 @@ void fx_origin_fields(fx_codec *c, fxtap_origin *origin, size_t *pair)
     fx_codec_size(c, &origin->n_carried);
     fx_codec_text(c, &origin->other_target);
     fx_codec_text(c, &origin->literal);
+    fx_codec_text(c, &origin->between);
     fx_codec_text(c, &origin->input);
     fx_codec_bool(c, &origin->follows);
     around_fields(c, origin);

@@ -2,6 +2,7 @@
 #include "support_cmocka.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -106,6 +107,34 @@ static void what_follows_an_error_is_told_so(void **state)
     fxtap_report_free(report);
 }
 
+/* What `sum_1` reads in target is not what `mul` put out, in one graph's file of the two that were one. */
+static void change_between(const sides *both)
+{
+    write_small(both->golden, 6);
+    write_small(both->target, 6);
+    fxtap_report *report = compare(both, false);
+    const char *other = sc_find(report, "mul-aten.mul.Scalar.INPUT.0")->target_path;
+    const char *read = sc_find(report, "sum_1-aten.sum.default.INPUT.0")->target_path;
+    assert_int_equal(remove(read), 0);
+    tree_copy(other, read);
+    fxtap_report_free(report);
+}
+
+static void what_changed_before_it_was_read_is_an_origin(void **state)
+{
+    sides *both = *state;
+    change_between(both);
+    fxtap_report *report = compare(both, true);
+    assert_int_equal(fxtap_report_origin_count(report), 1);
+    const fxtap_origin *origin = fxtap_report_origin(report, 0);
+    assert_int_equal(origin->reason, FXTAP_ORIGIN_BEFORE);
+    assert_string_equal(origin->pair->name, "sum_1-aten.sum.default.INPUT.0");
+    assert_null(origin->between);
+    assert_null(origin->input);
+    assert_int_equal(origin->n_carried, 0); /* the sum itself is as it was written: right */
+    fxtap_report_free(report);
+}
+
 /* ---- memory ---- */
 
 static fxtap_status print_all(const fxtap_report *report)
@@ -122,11 +151,12 @@ static fxtap_status print_all(const fxtap_report *report)
 }
 
 /* The merged report as JSON goes to *json_out, to be freed. */
-static fxtap_status everything(const sides *both, int n_threads, char **json_out)
+static fxtap_status everything(const sides *both, bool read_all, char **json_out)
 {
     fxtap_compare_options options;
     fxtap_compare_options_init(&options);
-    options.n_threads = n_threads;
+    options.n_threads = 1;
+    options.read_all = read_all;
     options.map_path = tree_path(both->golden, "map");
     fxtap_report *report = NULL, *merged = NULL;
     void *bytes = NULL;
@@ -155,19 +185,15 @@ static fxtap_status everything(const sides *both, int n_threads, char **json_out
     return status;
 }
 
-static void each_allocation_may_fail(void **state)
+static void fail_each_allocation(const sides *both, bool read_all)
 {
-    sides *both = *state;
-    size_t usual = fx_batch_limit(1); /* so that there are two batches */
-    write_two_graphs(both->golden, 1, 0);
-    write_two_graphs(both->target, 9, 5);
     tree_write(tree_path(both->golden, "map"), "none* other*\n", 13);
     char *expected, *json;
-    assert_int_equal(everything(both, 1, &expected), FXTAP_OK);
+    assert_int_equal(everything(both, read_all, &expected), FXTAP_OK);
     long long n = 0;
     for (bool was_reached = true; was_reached; n++) {
         fx_memory_fail_after(n);
-        fxtap_status status = everything(both, 1, &json);
+        fxtap_status status = everything(both, read_all, &json);
         was_reached = !fx_memory_fail_pending();
         fx_memory_fail_after(-1);
         if (status == FXTAP_OK) { /* a table that only saves memory could do without */
@@ -178,8 +204,23 @@ static void each_allocation_may_fail(void **state)
         free(json);
     }
     free(expected);
-    fx_batch_limit(usual);
     assert_true(n > 200);
+}
+
+static void each_allocation_may_fail(void **state)
+{
+    sides *both = *state;
+    size_t usual = fx_batch_limit(1); /* so that there are two batches */
+    write_two_graphs(both->golden, 1, 0);
+    write_two_graphs(both->target, 9, 5);
+    fail_each_allocation(both, false);
+    fx_batch_limit(usual);
+}
+
+static void each_allocation_may_fail_where_something_came_between(void **state)
+{
+    change_between(*state);
+    fail_each_allocation(*state, true);
 }
 
 /* ---- stopping ---- */
@@ -214,7 +255,9 @@ int main(void)
         SIDED(a_differing_input_of_the_graph_is_the_origin),
         SIDED(what_an_earlier_call_put_out_is_no_origin),
         SIDED(what_follows_an_error_is_told_so),
+        SIDED(what_changed_before_it_was_read_is_an_origin),
         SIDED(each_allocation_may_fail),
+        SIDED(each_allocation_may_fail_where_something_came_between),
         SIDED(progress_may_stop_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -138,6 +138,65 @@ def test_operator_with_another_literal_is_the_origin(
     assert literal in str(report)
 
 
+class OneSided(nn.Module):
+    """Operators that one side alone has between two that both have."""
+
+    def __init__(self, kind: str = "") -> None:
+        super().__init__()
+        self.first, self.norm, self.second = nn.Linear(8, 8), nn.LayerNorm(8), nn.Linear(8, 8)
+        self.kind = kind
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = self.norm(self.first(x))
+        y = x.sin()
+        if self.kind == "cast":
+            y = y.bfloat16().float()
+        if self.kind == "in place":
+            y[:, 0].add_(0.1)
+        if self.kind == "custom":
+            y = torch.cummax(y, 0).values
+        if self.kind == "transposed":
+            return nn.functional.linear(y, self.second.weight.t(), self.second.bias).tanh() + y
+        return self.second(y).tanh() + y
+
+
+def dump_one_sided(root: Path, kind: str, **options: Any) -> None:
+    torch.compiler.reset()
+    torch.manual_seed(0)
+    with torch.no_grad(), fxtap.dump(root, **options):
+        torch.compile(OneSided(kind).eval(), backend="fxtap")(torch.randn(4, 8))
+
+
+@pytest.mark.parametrize(
+    "kind, node, between",
+    [
+        ("cast", "addmm_1", "_to_copy, _to_copy_1"),
+        ("in place", "addmm_1", "select, add, select_scatter"),
+        ("custom", "addmm_1", "cummax"),
+        ("transposed", "addmm_1", "t_2"),
+    ],
+)
+def test_operator_that_one_side_alone_has_is_named(kind: str, node: str, between: str, tmp_path: Path) -> None:
+    dump_one_sided(tmp_path / "without", "")
+    dump_one_sided(tmp_path / "with", kind)
+    report = fxtap.compare(tmp_path / "without", tmp_path / "with")
+    assert [(origin.reason, origin.node) for origin in report.origins] == [("before", node)]
+    assert report.origins[0].pair.io == "INPUT"
+    assert report.origins[0].between == f"{between}, only in target"
+    assert f"Origin  before {node}" in str(report) and between in str(report)
+    report = fxtap.compare(tmp_path / "with", tmp_path / "without")
+    assert [origin.reason for origin in report.origins] == ["before"]
+    assert report.origins[0].between == f"{between}, only in golden"
+
+
+def test_error_above_what_a_filter_kept_begins_at_the_first_that_was_kept(tmp_path: Path) -> None:
+    dump_one_sided(tmp_path / "good", "", filter=["tanh", "sin"])
+    dump_one_sided(tmp_path / "bad", "transposed", filter=["tanh", "sin"])
+    report = fxtap.compare(tmp_path / "good", tmp_path / "bad")
+    assert [(origin.reason, origin.node, origin.between) for origin in report.origins] == [("before", "tanh", None)]
+    assert report.origins[0].n_carried == 1
+
+
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("count", [pytest.param(7, id="few"), pytest.param(67, id="many", marks=pytest.mark.long)])
 def test_planted_faults(model: str, count: int, tmp_path: Path) -> None:

@@ -1,0 +1,96 @@
+/*
+ * between.c - the operators above an input that one side alone has: a cast that somebody put in, a mutation, a decomposed
+ * operator. They have no counterpart to be compared with, so an error that they make is seen first where they are read.
+ */
+#include <string.h>
+
+#include "compare/batch.h"
+#include "util/memory.h"
+
+#define SHOWN_NODES 4
+
+typedef struct climb { /* from an input up one side's graph, to what has a counterpart */
+    const fx_group_nodes *group;
+    const fx_wiring *wiring;
+    bool is_golden;
+    const fxtap_node_info **nodes; /* by order; NULL: not dumped */
+    bool *is_paired;
+    bool *is_wanted; /* reached from the input */
+    size_t n;
+} climb;
+
+static bool begin(climb *c)
+{
+    c->n = fx_wiring_node_count(c->wiring);
+    c->nodes = fx_calloc(c->n, sizeof *c->nodes);
+    c->is_paired = fx_calloc(c->n, sizeof *c->is_paired);
+    c->is_wanted = fx_calloc(c->n, sizeof *c->is_wanted);
+    if (c->nodes == NULL || c->is_paired == NULL || c->is_wanted == NULL) {
+        return false;
+    }
+    for (size_t i = 0; i < c->group->n_nodes; i++) {
+        const fx_node_pair *pair = &c->group->nodes[i];
+        const fxtap_node_info *node = c->is_golden ? pair->golden : pair->target;
+        if (node != NULL && node->order < c->n) {
+            c->nodes[node->order] = node;
+            c->is_paired[node->order] = pair->golden != NULL && pair->target != NULL;
+        }
+    }
+    return true;
+}
+
+static void end(climb *c)
+{
+    fx_free(c->nodes);
+    fx_free(c->is_paired);
+    fx_free(c->is_wanted);
+}
+
+/* Every node stands behind those that feed it: one pass from the input upwards reaches all. */
+static void climb_from(climb *c, size_t node, const char *position)
+{
+    size_t start;
+    if (!fx_wiring_producer(c->wiring, node, position, &start)) {
+        return;
+    }
+    c->is_wanted[start] = true;
+    for (size_t i = start + 1; i-- > 0;) {
+        size_t n_inputs;
+        const size_t *inputs = fx_wiring_inputs(c->wiring, i, &n_inputs);
+        for (size_t k = 0; k < n_inputs && c->is_wanted[i] && !c->is_paired[i]; k++) {
+            c->is_wanted[inputs[k]] = true;
+        }
+    }
+}
+
+static void name_nodes(const climb *c, fxtap_buffer *out)
+{
+    size_t n_found = 0, before = out->length;
+    for (size_t i = 0; i < c->n; i++) {
+        if (!c->is_wanted[i] || c->is_paired[i] || c->nodes[i] == NULL) {
+            continue;
+        }
+        if (++n_found <= SHOWN_NODES) {
+            fxtap_buffer_printf(out, "%s%s", out->length > before ? ", " : before > 0 ? "; " : "", c->nodes[i]->name);
+        }
+    }
+    if (n_found > SHOWN_NODES) {
+        fxtap_buffer_printf(out, " and %zu more", n_found - SHOWN_NODES);
+    }
+    if (n_found > 0) {
+        fxtap_buffer_printf(out, ", only in %s", c->is_golden ? "golden" : "target");
+    }
+}
+
+fxtap_status fx_name_between(const fx_group_nodes *group, const fx_wiring *wiring, bool is_golden, size_t node,
+                             const char *position, fxtap_buffer *out)
+{
+    climb c = {.group = group, .wiring = wiring, .is_golden = is_golden};
+    bool done = begin(&c);
+    if (done) {
+        climb_from(&c, node, position);
+        name_nodes(&c, out);
+    }
+    end(&c);
+    return done ? fxtap_buffer_status(out) : FXTAP_E_NOMEM;
+}
