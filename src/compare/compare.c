@@ -36,6 +36,9 @@ static fxtap_status check_options(const fxtap_compare_options *options)
         if (dtype != NULL && fxtap_dtype_from_name(dtype) == FXTAP_DTYPE_NONE) {
             return fx_error(FXTAP_E_INVALID, "no dtype is called '%s'", dtype);
         }
+        if (options->rules[i].min_cosine > 1.0) {
+            return fx_error(FXTAP_E_INVALID, "cosine lies between 0 and 1, not at %g", options->rules[i].min_cosine);
+        }
     }
     return FXTAP_OK;
 }

@@ -160,6 +160,10 @@ def test_trouble(sides: Path, tmp_path: Path) -> None:
         fxtap.compare(good, good, shard=(3, 3))
     with pytest.raises(ValueError, match="n_worst"):
         fxtap.compare(good, good, n_worst=0)
+    with pytest.raises(ValueError, match="between 0 and 1, not at 1.5"):
+        fxtap.compare(good, good, cosine=1.5)
+    with pytest.raises(ValueError, match="between 0 and 1"):
+        fxtap.compare(good, good, rules=[fxtap.Rule(cosine=2)])
     bad_rules = tmp_path / "rules.toml"
     bad_rules.write_text("[[rule]]\nrtoll = 1\n")
     with pytest.raises(ValueError, match="line 2"):
