@@ -68,6 +68,10 @@ static bool read_rule(PyObject *item, fxtap_rule *rule)
             return false;
         }
     }
+    if (rule->min_cosine > 1.0) {
+        PyErr_Format(PyExc_ValueError, "a cosine is a number from 0 to 1, not %R", amounts[2]);
+        return false;
+    }
     return true;
 }
 
@@ -93,21 +97,34 @@ static bool read_rules(call *c, PyObject *rules)
     return true;
 }
 
+static bool read_number(PyObject *value, int64_t *out)
+{
+    long long number = PyLong_AsLongLong(value);
+    if (PyErr_Occurred() != NULL) {
+        return false;
+    }
+    if (number < 0) { /* to the library that means all; a reader of Python would take it for the last */
+        PyErr_Format(PyExc_ValueError, "a run, rank, graph or step is a number from 0 on, not %R", value);
+        return false;
+    }
+    *out = number;
+    return true;
+}
+
 /* (golden, target): two numbers, or one for both. */
 static int read_pair(PyObject *value, void *out)
 {
     int64_t *numbers = out;
-    if (PyTuple_Check(value)) {
-        long long golden, target;
-        if (!PyArg_ParseTuple(value, "LL", &golden, &target)) {
-            return 0;
-        }
-        numbers[0] = golden;
-        numbers[1] = target;
-        return 1;
+    if (!PyTuple_Check(value)) {
+        bool is_read = read_number(value, &numbers[0]);
+        numbers[1] = numbers[0];
+        return is_read;
     }
-    numbers[0] = numbers[1] = PyLong_AsLongLong(value);
-    return PyErr_Occurred() == NULL;
+    if (PyTuple_Size(value) != 2) {
+        PyErr_Format(PyExc_ValueError, "one number or two, golden's and target's, not %R", value);
+        return 0;
+    }
+    return read_number(PyTuple_GetItem(value, 0), &numbers[0]) && read_number(PyTuple_GetItem(value, 1), &numbers[1]);
 }
 
 typedef struct selection {

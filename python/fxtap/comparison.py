@@ -320,7 +320,11 @@ def gather_rules(
         found.append(dataclasses.astuple(Rule(**amounts)))  # type: ignore[arg-type]
     if isinstance(rules, (str, os.PathLike)):
         return found + _core.load_rules(rules)
-    return found + [dataclasses.astuple(rule) for rule in rules or ()]
+    for rule in rules or ():
+        if not isinstance(rule, Rule):
+            raise TypeError(f"rules are fxtap.Rule objects, or the path of a file, not {rule!r}")
+        found.append(dataclasses.astuple(rule))
+    return found
 
 
 def _selection(run: Selection, rank: Selection, graph: Selection, step: Selection) -> dict[str, Any]:

@@ -472,6 +472,8 @@ class DumpReader:
 
     def __getitem__(self, name: str) -> TensorList:
         """Return the tensors of a name, a node's or a tensor's, exactly; KeyError where there are none."""
+        if not isinstance(name, str):
+            raise TypeError(f"a node or a tensor has a name, as 'add_1', not {name!r}")
         found = self.tensors().where(lambda tensor: name in (tensor.name, tensor.node))
         if not found:
             names = (known for tensor in self.tensors() for known in (tensor.node, tensor.name))

@@ -104,6 +104,23 @@ def test_as_a_table(sides: Path) -> None:
     assert frame.max_abs_err.dtype == np.float64
 
 
+@pytest.mark.parametrize(
+    ("options", "error", "says"),
+    [
+        ({"step": -1}, ValueError, "from 0 on, not -1"),
+        ({"run": (0, -1)}, ValueError, "from 0 on, not -1"),
+        ({"graph": (1, 2, 3)}, ValueError, "one number or two"),
+        ({"rank": "0"}, TypeError, "str"),
+        ({"cosine": 7}, ValueError, "from 0 to 1, not 7"),
+        ({"rtol": -1}, ValueError, "not negative, not -1"),
+        ({"rules": [{"rtol": 1}]}, TypeError, "fxtap.Rule"),
+    ],
+)
+def test_options_that_mean_nothing(options: dict[str, Any], error: type[Exception], says: str, sides: Path) -> None:
+    with pytest.raises(error, match=says):
+        fxtap.compare(sides / "good", sides / "bad", **options)
+
+
 def test_options(sides: Path, tmp_path: Path) -> None:
     good, bad = sides / "good", sides / "bad"
     assert fxtap.compare(good, bad, atol=0.2).verdict == "close"
