@@ -416,6 +416,10 @@ class DumpReader:
         self._run = run
         self.path = self._reader.path
         self.kind = self._reader.kind
+        if run < -1:
+            raise ValueError(f"a run is a number, 0 for the latest or -1 for all, not {run!r}")
+        if run > 0 and not self.graphs:
+            raise LookupError(f"no run {run} in {self.path}")
 
     @property
     def warnings(self) -> list[str]:

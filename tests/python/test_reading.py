@@ -175,3 +175,14 @@ def test_nothing_there(tmp_path: Path) -> None:
         fxtap.open(tmp_path / "nowhere")
     with pytest.raises((OSError, LookupError)):
         fxtap.open(tmp_path)
+
+
+def test_a_run_that_is_not_there(tmp_path: Path) -> None:
+    run(tmp_path, torch.sin, torch.ones(2))
+    assert len(fxtap.open(tmp_path, run=1).graphs) == len(fxtap.open(tmp_path, run=-1).graphs) == 1
+    with pytest.raises(LookupError, match="no run 2 in"):
+        fxtap.open(tmp_path, run=2)
+    with pytest.raises(ValueError, match="not -2"):
+        fxtap.open(tmp_path, run=-2)
+    with pytest.raises(TypeError, match="'add_1', not 5"):
+        fxtap.open(tmp_path)[5]
