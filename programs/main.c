@@ -1,6 +1,8 @@
 /* main.c - the fxtap command: one table of commands. */
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "command.h"
 #include "text.h"
@@ -56,9 +58,32 @@ static int refuse(const char *name)
     return EXIT_TROUBLE;
 }
 
+/* Files are mapped: where another program cuts one that is being read, the system sends a signal. */
+static void file_was_cut(int number, siginfo_t *info, void *context)
+{
+    static const char line[] = "fxtap: a file was cut off, or could not be read, while it was looked at\n";
+    (void)context;
+    if (info->si_code != BUS_ADRERR) {
+        signal(number, SIG_DFL);
+        raise(number);
+        return;
+    }
+    ssize_t n_written = write(STDERR_FILENO, line, sizeof line - 1);
+    (void)n_written;
+    _exit(EXIT_TROUBLE);
+}
+
+static void expect_cut_files(void)
+{
+    struct sigaction action = {.sa_sigaction = file_was_cut, .sa_flags = SA_SIGINFO};
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGBUS, &action, NULL);
+}
+
 int main(int argc, char **argv)
 {
     text_setup();
+    expect_cut_files();
     if (argc < 2) {
         trouble("a command is wanted (see fxtap --help)");
         return EXIT_TROUBLE;

@@ -527,3 +527,28 @@ def test_help_of_a_command(run: Run) -> None:
     assert run("help", "ls").stdout == run("ls", "--help").stdout
     assert run("help").stdout == run("--help").stdout
     assert run("help", "nonsense").returncode == 2
+
+
+def cut_while_compared(program: str, folder: Path) -> tuple[int, str]:
+    n_bytes = 1 << 28
+    for name in ("a", "b"):
+        header = np.lib.format.header_data_from_array_1_0(np.empty(0, np.float32)) | {"shape": (n_bytes // 4,)}
+        with (folder / f"{name}.npy").open("wb") as file:
+            np.lib.format.write_array_header_1_0(file, header)
+            file.truncate(file.tell() + n_bytes)  # a hole
+    command = [program, "compare", "--read-all", str(folder / "a.npy"), str(folder / "b.npy")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        while process.poll() is None and "b.npy" not in Path(f"/proc/{process.pid}/maps").read_text():
+            pass
+        os.truncate(folder / "b.npy", 5000)
+        _, messages = process.communicate(timeout=60)
+    return process.returncode, messages
+
+
+def test_a_file_that_is_cut_while_it_is_read(program: str, tmp_path: Path) -> None:
+    for _ in range(20):
+        status, messages = cut_while_compared(program, tmp_path)
+        if status != 0:  # else we came too late
+            break
+    assert status == 2
+    assert messages.startswith("fxtap: ") and messages.count("\n") == 1 and "cut off" in messages
