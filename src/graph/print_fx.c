@@ -346,7 +346,7 @@ static void print_source(printer *p, fxtap_node node)
     fx_plain_text(p->out, file, 4096);
     fxtap_buffer_printf(p->out, "\", line %d, in ", (int)line);
     fx_plain_text(p->out, function_name_, 256);
-    fxtap_buffer_text(p->out, ": ");
+    fxtap_buffer_text(p->out, code[0] != '\0' ? ": " : "");
     fx_plain_text(p->out, code, 256);
     fxtap_buffer_text(p->out, "\n");
 }
