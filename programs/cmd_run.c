@@ -109,7 +109,7 @@ int cmd_run(int argc, char **argv)
     run_options chosen = {0};
     const option_spec options[] = {
         {'t', "type", OPTION_TEXT, &chosen.type, "TYPE", "npy: files (the default); stats: statistics alone"},
-        {'p', "path", OPTION_TEXT, &chosen.path, "DIR", "the dump's root; else $FXTAP_PATH, else the\npackage's own"},
+        {'p', "path", OPTION_TEXT, &chosen.path, "DIR", "the dump's root; else $FXTAP_PATH, else the\nworking directory"},
         {'f', "filter", OPTION_TEXTS, &chosen.filters, "GLOB",
          "dump operators whose name, target or module path\nmatches; may be given several times"},
         {0, "sync", OPTION_FLAG, &chosen.sync, NULL, "each file is on disk before its operator runs"},

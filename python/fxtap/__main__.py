@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib.util
 import os
 import runpy
 import shutil
@@ -14,7 +15,9 @@ from typing import Any, NoReturn
 import torch
 
 from .backend import fxtap
+from .config import CompilerConfig
 from .distributed import is_launched, run_compare
+from .environment import apply_environment
 
 __all__ = ["become_default", "find_program", "main", "run_script"]
 
@@ -37,6 +40,8 @@ def become_default() -> None:
     def ours(gm: Any, example_inputs: Any, **kwargs: Any) -> Callable[..., Any]:
         return fxtap(gm, example_inputs, mode=kwargs.get("mode"))
 
+    ours.__name__ = "fxtap"  # as torch calls it in messages
+
     @functools.wraps(original)
     def compile_with_fxtap(model: Any = None, *, backend: Any = None, **kwargs: Any) -> Any:
         if backend is None or backend == "inductor":
@@ -46,13 +51,33 @@ def become_default() -> None:
     torch.compile = compile_with_fxtap
 
 
+def is_module(name: str) -> bool:
+    """Whether there is a module of that name; its parents are imported."""
+    try:
+        return importlib.util.find_spec(name) is not None
+    except (ImportError, ValueError):
+        return False
+
+
+def complaint(target: str, as_module: bool) -> str | None:
+    """Return why nothing can be run, in a line, or None."""
+    if not (is_module(target) if as_module else Path(target).exists()):
+        return f"no such {'module' if as_module else 'script'}: {target}"
+    try:
+        apply_environment(CompilerConfig())
+    except ValueError as error:
+        return str(error)
+    return None
+
+
 def run_script(arguments: list[str]) -> int:
     """Run a script, or a module after -m, as `python` would, with fxtap as the default backend.
 
     Returns
     -------
     int
-        The exit status: 0, or 2 where there is nothing to run. What the script raises is passed through.
+        The exit status: 0, or 2 where there is nothing to run or a variable has an illegal value. What the script
+        raises is passed through.
     """
     as_module = arguments[:1] == ["-m"]
     if as_module:
@@ -61,17 +86,17 @@ def run_script(arguments: list[str]) -> int:
         print(USAGE, end="", file=sys.stderr)
         return 2
     target = arguments[0]
-    if not as_module and not Path(target).exists():
-        print(f"fxtap: no such script: {target}", file=sys.stderr)
+    sys.path[0] = str(Path.cwd() if as_module else Path(target).resolve().parent)
+    problem = complaint(target, as_module)
+    if problem is not None:
+        print(f"fxtap: {problem}", file=sys.stderr)
         return 2
     become_default()
     sys.argv = list(arguments)
     if as_module:
-        sys.path[0] = str(Path.cwd())
         runpy.run_module(target, run_name="__main__", alter_sys=True)
     else:
-        sys.path[0] = str(Path(target).resolve().parent)
-        runpy.run_path(target, run_name="__main__")
+        runpy.run_path(str(Path(target).absolute()), run_name="__main__")  # as python: source files are absolute
     return 0
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
+import functools
+import logging
 import os
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -56,9 +59,23 @@ VARIABLES: dict[str, tuple[str, Callable[[str], Any]]] = {
 }
 """Variable -> the option it sets, and how its text is read."""
 
+_OTHERS = {"FXTAP_PYTHON", "FXTAP_CPU"}  # read elsewhere
+
+logger = logging.getLogger("fxtap")
+
+
+@functools.cache
+def _warn_of(variable: str) -> None:
+    """Warn, once, of a variable that looks like a misspelt one of ours."""
+    near = difflib.get_close_matches(variable, VARIABLES, n=1, cutoff=0.8)
+    if near and variable not in _OTHERS:
+        logger.warning("%s means nothing here; did you mean %s?", variable, near[0])
+
 
 def apply_environment(config: CompilerConfig, environ: Mapping[str, str] | None = None) -> CompilerConfig:
     """Set the options that the environment names; a variable that is empty or not there changes nothing.
+
+    A variable whose name looks like a misspelt one is warned of, once.
 
     Parameters
     ----------
@@ -73,6 +90,9 @@ def apply_environment(config: CompilerConfig, environ: Mapping[str, str] | None 
         A variable has a value that is not legal; the message names it.
     """
     source = os.environ if environ is None else environ
+    for variable in source:
+        if variable.startswith("FXTAP_") and variable not in VARIABLES:
+            _warn_of(variable)
     for variable, (path, read) in VARIABLES.items():
         text = source.get(variable, "")
         if not text:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import fxtap
 from dumps import graphs, nodes, stems
 
 SCRIPT = """
@@ -68,12 +69,38 @@ def test_module(script: Path) -> None:
     assert "script.py', '0']" in done.stdout
 
 
-@pytest.mark.parametrize("arguments", [["run-script"], ["run-script", "nowhere.py"], []])
+@pytest.mark.parametrize(
+    "arguments", [["run-script"], ["run-script", "nowhere.py"], ["run-script", "-m", "no.where"], []]
+)
 def test_nothing_to_run_is_one_clear_line(arguments: list[str], tmp_path: Path) -> None:
     done = run_module(*arguments, cwd=tmp_path)
     assert done.returncode == 2
-    assert done.stderr.startswith(("usage: ", "fxtap: no such script: nowhere.py\n"))
+    lines = ("usage: ", "fxtap: no such script: nowhere.py\n", "fxtap: no such module: no.where\n")
+    assert done.stderr.startswith(lines)
     assert "Traceback" not in done.stderr
+
+
+def test_illegal_environment_is_one_clear_line_before_the_script_runs(tmp_path: Path) -> None:
+    (tmp_path / "script.py").write_text("print('it ran')")
+    done = run_module("run-script", "script.py", cwd=tmp_path, FXTAP_TYPE="nyp")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("fxtap: FXTAP_TYPE=nyp: config.debug.data_dump.type: 'nyp' is not one of")
+    assert done.stderr.count("\n") == 1
+
+
+def test_misspelt_variable_is_warned_of_once(tmp_path: Path) -> None:
+    (tmp_path / "script.py").write_text("import torch; torch.compile(lambda x: x.sin())(torch.ones(2))")
+    done = run_module("run-script", "script.py", cwd=tmp_path, FXTAP_TYPE="npy", FXTAP_FLITER="*x*", FXTAP_CPU="avx2")
+    assert done.returncode == 0
+    assert done.stderr.count("FXTAP_FLITER means nothing here; did you mean FXTAP_FILTER?") == 1
+    assert "FXTAP_CPU" not in done.stderr
+
+
+def test_source_files_are_absolute_as_pythons_are(tmp_path: Path) -> None:
+    (tmp_path / "script.py").write_text("import torch; torch.compile(lambda x: x.sin())(torch.ones(2))")
+    done = run_module("run-script", "script.py", cwd=tmp_path, FXTAP_TYPE="npy", FXTAP_PATH="out")
+    assert done.returncode == 0
+    assert fxtap.open(tmp_path / "out").graphs[0].node("sin").source_file == str(tmp_path / "script.py")
 
 
 def test_help(tmp_path: Path) -> None:
