@@ -53,7 +53,7 @@ void fx_index_remember_value(fx_index *index, fxtap_hash128 key, int64_t row)
 
 static bool is_the_disk(int code)
 {
-    return code == SQLITE_IOERR || code == SQLITE_CANTOPEN || code == SQLITE_READONLY || code == SQLITE_PERM;
+    return code == SQLITE_IOERR || code == SQLITE_PERM;
 }
 
 /*
@@ -77,6 +77,18 @@ static int system_error(sqlite3 *db, int code)
         number = sqlite3_system_errno(db);
     }
     return number != 0 ? number : EIO;
+}
+
+/*
+ * A file that cannot be written SQLite opens for reading alone; where that fails too, its last error is of another file,
+ * as the log that is not there.
+ */
+static int open_error(sqlite3 *db, int code, const char *path)
+{
+    if (faccessat(AT_FDCWD, path, W_OK, AT_EACCESS) != 0 && errno != ENOENT) {
+        return errno;
+    }
+    return code == SQLITE_READONLY ? EACCES : system_error(db, code);
 }
 
 static int wait_ms(const fx_index *index)
@@ -104,6 +116,9 @@ fxtap_status fx_index_error(fx_index *index, int code, const char *action)
     }
     if (primary == SQLITE_FULL) {
         return fx_error_errno(ENOSPC, action, path);
+    }
+    if (primary == SQLITE_READONLY || primary == SQLITE_CANTOPEN) {
+        return fx_error_errno(open_error(index->db, primary, path), action, path);
     }
     if (is_the_disk(primary)) {
         return fx_error_errno(system_error(index->db, primary), action, path);

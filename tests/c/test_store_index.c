@@ -1,8 +1,10 @@
 /* The index while it is written: overwritten, cut, kept by another process. */
+#include <errno.h>
 #include <fcntl.h>
 #include <sqlite3.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -136,6 +138,29 @@ static void test_kept_by_another(void **state)
     ss_check(tree_root);
 }
 
+/* A tree of an earlier run, which cannot be written any more: the reason is told, not what SQLite met on its way. */
+static void test_read_only_tree(void **state)
+{
+    (void)state;
+    if (mount("none", tree_root, "tmpfs", 0, "size=4m") != 0) {
+        skip();
+    }
+    for (int turn = 0; turn < 2; turn++) {
+        fxtap_dump_options options = ss_options(tree_root);
+        fxtap_dump *dump = ss_open(&options);
+        fxtap_status status = run(ss_capture(dump, 1, 1));
+        int number = fxtap_error_errno();
+        fxtap_dump_close(dump);
+        assert_int_equal(status, turn == 0 ? FXTAP_OK : FXTAP_E_IO);
+        if (turn == 0) {
+            assert_int_equal(mount("none", tree_root, "tmpfs", MS_REMOUNT | MS_RDONLY, "size=4m"), 0);
+        } else {
+            assert_int_equal(number, EROFS);
+        }
+    }
+    assert_int_equal(umount(tree_root), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -143,6 +168,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_cut_in_place, tree_make_root, tree_remove_root),
         cmocka_unit_test_setup_teardown(test_vacuumed, tree_make_root, tree_remove_root),
         cmocka_unit_test_setup_teardown(test_kept_by_another, tree_make_root, tree_remove_root),
+        cmocka_unit_test_setup_teardown(test_read_only_tree, tree_make_root, tree_remove_root),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
