@@ -189,12 +189,17 @@ static void append_carried(fxtap_buffer *out, const fxtap_reader *reader, const 
 static void append_summary(fxtap_buffer *out, const fxtap_check *check, size_t n_faults, size_t n_non_finite,
                            bool no_data)
 {
-    text_append_count(out, fxtap_check_file_count(check));
-    fxtap_buffer_printf(out, " file%s checked%s: ", fxtap_check_file_count(check) == 1 ? "" : "s",
-                        no_data ? " (headers alone)" : "");
-    if (n_faults == 0) {
-        text_append_styled(out, STYLE_GOOD, "all whole");
+    uint64_t n_files = fxtap_check_file_count(check);
+    if (n_files == 0) {
+        fxtap_buffer_text(out, "no files to check"); /* statistics alone, or nothing at all */
     } else {
+        text_append_count(out, n_files);
+        fxtap_buffer_printf(out, " file%s checked%s", n_files == 1 ? "" : "s", no_data ? " (headers alone)" : "");
+    }
+    fxtap_buffer_text(out, n_files > 0 || n_faults > 0 ? ": " : "");
+    if (n_faults == 0 && n_files > 0) {
+        text_append_styled(out, STYLE_GOOD, "all whole");
+    } else if (n_faults > 0) {
         text_append_count(out, n_faults);
         fxtap_buffer_text(out, n_faults == 1 ? " problem" : " problems");
     }

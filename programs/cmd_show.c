@@ -49,8 +49,9 @@ static const fxtap_node_info *find_in_graph(fxtap_reader *reader, const fxtap_gr
 }
 
 static void complain_of_node(fxtap_reader *reader, const fxtap_graph_info *const *graphs, size_t n_graphs,
-                             const char *name)
+                             int64_t graph, const char *name)
 {
+    char where[32] = ""; /* "graph 2 of " */
     const char **names = NULL;
     size_t n_names = 0;
     for (size_t i = 0; i < n_graphs; i++) {
@@ -64,11 +65,14 @@ static void complain_of_node(fxtap_reader *reader, const fxtap_graph_info *const
             names[n_names++] = nodes[j]->name;
         }
     }
+    if (graph >= 0) {
+        snprintf(where, sizeof where, "graph %lld of ", (long long)graph);
+    }
     const char *nearest = nearest_name(name, names, n_names);
     if (nearest != NULL) {
-        trouble("no operator \"%s\" in %s, did you mean %s?", name, fxtap_reader_path(reader), nearest);
+        trouble("no operator \"%s\" in %s%s, did you mean %s?", name, where, fxtap_reader_path(reader), nearest);
     } else {
-        trouble("no operator \"%s\" in %s", name, fxtap_reader_path(reader));
+        trouble("no operator \"%s\" in %s%s", name, where, fxtap_reader_path(reader));
     }
     free(names);
 }
@@ -96,7 +100,7 @@ static found_node find_node(fxtap_reader *reader, const show_options *options, c
         }
     }
     if (found.node == NULL) {
-        complain_of_node(reader, graphs, n_graphs, part);
+        complain_of_node(reader, graphs, n_graphs, options->chosen.graph, part);
     }
     free(part);
     free(graphs);

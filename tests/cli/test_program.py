@@ -52,6 +52,7 @@ def strict_json(text: str) -> object:
         (["ls", "small", "--run", "9"], "no run 9"),
         (["show", "small"], "a DUMP and a NODE"),
         (["show", "small", "mull"], "did you mean mul?"),
+        (["show", "small", "mull", "--graph", "1"], 'no operator "mull" in graph 1 of '),
         (["show", "small", "mul", "--step", "77"], "no step 77"),
         (["check"], "a DUMP is wanted"),
         (["check", "absent"], "No such file"),

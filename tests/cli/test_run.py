@@ -65,6 +65,10 @@ def test_statistics_alone(program: str, tmp_path: Path) -> None:
     )  # fmt: skip
     assert done.returncode == 5, done.stderr
     assert [path.name for path in (tmp_path / "out").rglob("*") if path.is_file()] == ["fxtap.db"]
+    checked = subprocess.run(
+        [program, "check", tmp_path / "out"], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (checked.returncode, checked.stdout) == (0, "no files to check\n")
 
 
 def test_a_script_that_raises(program: str, tmp_path: Path) -> None:
