@@ -1,6 +1,7 @@
 /*
  * histogram.c - equal bins over a range, block by block.
  */
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -18,18 +19,47 @@ typedef struct bin_range {
     long double low;
     long double high;
     long double bins_per_unit;
+    double rough_low;
+    double rough_bins_per_unit; /* NaN where float64 has too few bits for it */
+    double margin;              /* of a bin: more than float64's rounding can move a value */
     size_t n_bins;
     uint64_t *bins;
 } bin_range;
 
+static void set_range(bin_range *range, double low, double high, size_t n_bins)
+{
+    *range = (bin_range){.low = low, .high = high, .n_bins = n_bins, .rough_low = low};
+    range->bins_per_unit = low < high ? (long double)n_bins / (range->high - range->low) : 0;
+    range->rough_bins_per_unit = (double)range->bins_per_unit;
+    if (!(range->rough_bins_per_unit >= DBL_MIN)) {
+        range->rough_bins_per_unit = (double)NAN;
+    }
+    range->margin = 4 * DBL_EPSILON * (double)n_bins;
+}
+
 /* long double: high - low may be over the range of float64, and the product needs more bits than the value has. */
-static void count_value(const bin_range *range, double value)
+static void count_exactly(const bin_range *range, double value, uint64_t n)
 {
     if (!(value >= range->low && value <= range->high)) {
         return;
     }
     size_t bin = (size_t)((value - range->low) * range->bins_per_unit);
-    range->bins[bin < range->n_bins ? bin : range->n_bins - 1]++;
+    range->bins[bin < range->n_bins ? bin : range->n_bins - 1] += n;
+}
+
+/* In float64, which is ten times as fast, unless the value is at a border of its bin, or in none. */
+static inline void count_value(const bin_range *range, double value)
+{
+    double place = (value - range->rough_low) * range->rough_bins_per_unit;
+    if (place > 0 && place < (double)range->n_bins) {
+        size_t bin = (size_t)place;
+        double part = place - (double)bin;
+        if (part > range->margin && part < 1 - range->margin) {
+            range->bins[bin]++;
+            return;
+        }
+    }
+    count_exactly(range, value, 1);
 }
 
 static void count_chunk(const bin_range *range, fxtap_dtype saved, const void *elements, size_t n)
@@ -46,14 +76,34 @@ static void count_chunk(const bin_range *range, fxtap_dtype saved, const void *e
         fx_values_to_f64(saved, elements, n, values);
     }
     for (size_t i = 0; i < n; i++) {
-        if (isfinite(values[i])) {
-            count_value(range, values[i]);
-        }
+        count_value(range, values[i]);
+    }
+}
+
+/* Elements of one byte: their values are counted, and only then put into bins. */
+static void count_bytes(const bin_range *range, fxtap_dtype saved, const unsigned char *bytes, size_t n)
+{
+    uint64_t counts[256] = {0};
+    unsigned char codes[256];
+    double values[256];
+    for (size_t i = 0; i < n; i++) {
+        counts[bytes[i]]++;
+    }
+    for (size_t i = 0; i < sizeof codes; i++) {
+        codes[i] = (unsigned char)i;
+    }
+    fx_values_to_f64(saved, codes, sizeof codes, values);
+    for (size_t i = 0; i < sizeof codes; i++) {
+        count_exactly(range, values[i], counts[i]);
     }
 }
 
 static void count_block(const bin_range *range, fxtap_dtype saved, const void *elements, size_t n)
 {
+    if (fxtap_dtype_size(saved) == 1) {
+        count_bytes(range, saved, elements, n);
+        return;
+    }
     for (size_t done = 0; done < n; done += CHUNK) {
         const unsigned char *at = (const unsigned char *)elements + done * fxtap_dtype_size(saved);
         count_chunk(range, saved, at, n - done < CHUNK ? n - done : CHUNK);
@@ -100,8 +150,8 @@ static fxtap_status check_request(const fxtap_view *view, double low, double hig
 
 static fxtap_status count_bins(const fxtap_view *view, double low, double high, size_t n_bins, uint64_t *bins)
 {
-    bin_range range = {.low = low, .high = high, .n_bins = n_bins};
-    range.bins_per_unit = range.low < range.high ? (long double)n_bins / (range.high - range.low) : 0;
+    bin_range range;
+    set_range(&range, low, high, n_bins);
     uint64_t n_saved = fx_view_saved_count(view);
     bool in_place = fx_view_is_saved_form(view);
     range.bins = in_place ? bins : fx_calloc(n_bins, sizeof *bins); /* `bins` is untouched on failure */

@@ -57,6 +57,66 @@ static void every_element_lands(void **state)
     assert_memory_equal(strided_bins, expected, sizeof bins);
 }
 
+/* Every value at, just under and just over every border, over ranges of all sizes: as long double has it. */
+static void borders_are_exact(void **state)
+{
+    (void)state;
+    const double ranges[][2] = {{0, 1},        {-3, 4},       {1e-310, 3e-310}, {-DBL_MAX, DBL_MAX},
+                                {0, DBL_MIN},  {1e16, 2e16},  {-1e-3, 1e9},     {0.1, 0.1 + 1e-12},
+                                {0, DBL_MAX},  {-0.0, 5e-324}};
+    const size_t counts[] = {1, 2, 7, 64, 1000};
+    static double values[3 * 1001];
+    static uint64_t bins[1000], expected[1000];
+    for (size_t r = 0; r < sizeof ranges / sizeof *ranges; r++) {
+        for (size_t c = 0; c < sizeof counts / sizeof *counts; c++) {
+            long double low = ranges[r][0], high = ranges[r][1];
+            size_t n_bins = counts[c], n = 0;
+            memset(expected, 0, sizeof expected);
+            for (size_t i = 0; i <= n_bins; i++) {
+                double border = (double)(low + (high - low) * i / n_bins);
+                values[n++] = nextafter(border, (double)-INFINITY);
+                values[n++] = border;
+                values[n++] = nextafter(border, (double)INFINITY);
+            }
+            for (size_t i = 0; i < n; i++) {
+                if (values[i] >= low && values[i] <= high) {
+                    size_t bin = (size_t)((values[i] - low) * (n_bins / (high - low)));
+                    expected[bin < n_bins ? bin : n_bins - 1]++;
+                }
+            }
+            int64_t shape[1] = {(int64_t)n};
+            fxtap_view view = view_of(FXTAP_FLOAT64, values, shape);
+            assert_int_equal(fxtap_stats_histogram(&view, ranges[r][0], ranges[r][1], n_bins, bins), FXTAP_OK);
+            assert_memory_equal(bins, expected, n_bins * sizeof *bins);
+        }
+    }
+}
+
+static void every_byte_lands(void **state)
+{
+    (void)state;
+    enum { n_bins = 9 };
+    const fxtap_dtype dtypes[] = {FXTAP_UINT8, FXTAP_INT8};
+    static uint8_t bytes[10000];
+    for (size_t i = 0; i < sizeof bytes; i++) {
+        bytes[i] = (uint8_t)(i * 2654435761u >> 7);
+    }
+    int64_t shape[1] = {sizeof bytes};
+    for (size_t d = 0; d < 2; d++) {
+        uint64_t bins[n_bins], expected[n_bins] = {0};
+        for (size_t i = 0; i < sizeof bytes; i++) {
+            int value = d == 0 ? bytes[i] : (int8_t)bytes[i];
+            if (value >= -50 && value <= 100) {
+                size_t bin = (size_t)((value + 50) * n_bins / 150);
+                expected[bin < n_bins ? bin : n_bins - 1]++;
+            }
+        }
+        fxtap_view view = view_of(dtypes[d], bytes, shape);
+        assert_int_equal(fxtap_stats_histogram(&view, -50, 100, n_bins, bins), FXTAP_OK);
+        assert_memory_equal(bins, expected, sizeof bins);
+    }
+}
+
 static void other_classes(void **state)
 {
     (void)state;
@@ -116,6 +176,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(edges_belong_to_the_right),
         cmocka_unit_test(every_element_lands),
+        cmocka_unit_test(borders_are_exact),
+        cmocka_unit_test(every_byte_lands),
         cmocka_unit_test(other_classes),
         cmocka_unit_test(failures_leave_the_bins),
     };
