@@ -5,9 +5,10 @@
  * one pair, or in a pair of its own with the other side missing. Files are memory-mapped and streamed; identical
  * contents with recorded hashes are settled without reading.
  *
- * The origin of an error is an operator whose inputs agree and whose output does not. Operators whose inputs differ
- * already only carry the error on (or damp it, or let it grow: see `growth`). Origins stand in order of execution: by
- * rank, then by call. An input of a graph that is, by both sides' hashes, what an earlier call put out is no origin.
+ * The origin of an error is an operator whose inputs agree and whose output does not, or an input that differs though
+ * nothing before it was found to (see fxtap_origin_reason). Operators whose inputs differ already only carry the error
+ * on (or damp it, or let it grow: see `growth`). Origins stand in order of execution: by rank, then by call. An input
+ * of a graph that is, by both sides' hashes, what an earlier call put out is no origin.
  *
  * Thread rule: one thread calls fxtap_compare(), which uses as many as it is told; a finished report may be read by
  * any number of threads. What accessors return is borrowed and lives as long as the report; the report borrows
@@ -250,7 +251,7 @@ FXTAP_API size_t fxtap_report_warning_count(const fxtap_report *report);
 FXTAP_API const char *fxtap_report_warning(const fxtap_report *report, size_t i);
 FXTAP_API const char *fxtap_verdict_name(fxtap_verdict verdict); /* "same", "close", "different", "shape mismatch", ... */
 FXTAP_API const char *fxtap_pairing_name(fxtap_pairing pairing);
-/* "operator", "graph input", "weight", "random", "region" */
+/* "operator", "graph input", "weight", "random", "region", "drift", "before" */
 FXTAP_API const char *fxtap_origin_reason_name(fxtap_origin_reason reason);
 
 /* Shards of one comparison, compared elsewhere: as bytes, and put together again in the order of the groups. */
