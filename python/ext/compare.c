@@ -68,10 +68,6 @@ static bool read_rule(PyObject *item, fxtap_rule *rule)
             return false;
         }
     }
-    if (rule->min_cosine > 1.0) {
-        PyErr_Format(PyExc_ValueError, "a cosine is a number from 0 to 1, not %R", amounts[2]);
-        return false;
-    }
     return true;
 }
 

@@ -111,7 +111,7 @@ def test_as_a_table(sides: Path) -> None:
         ({"run": (0, -1)}, ValueError, "from 0 on, not -1"),
         ({"graph": (1, 2, 3)}, ValueError, "one number or two"),
         ({"rank": "0"}, TypeError, "str"),
-        ({"cosine": 7}, ValueError, "from 0 to 1, not 7"),
+        ({"cosine": 7}, ValueError, "between 0 and 1, not at 7"),
         ({"rtol": -1}, ValueError, "not negative, not -1"),
         ({"rules": [{"rtol": 1}]}, TypeError, "fxtap.Rule"),
     ],
