@@ -93,8 +93,8 @@ static void print_overview(fxtap_buffer *out, fxtap_reader *reader, const ls_opt
 /* ---- operators ---- */
 
 static const table_column operator_columns[] = {
-    {"#", true, ELIDE_NEVER, 0, 0},          {"node", false, ELIDE_MIDDLE, 14, 0},
-    {"target", false, ELIDE_MIDDLE, 16, 0},  {"output", false, ELIDE_END, 13, 0},
+    {"#", true, ELIDE_NEVER, 0, 0},          {"node", false, ELIDE_NAME, 14, 0},
+    {"target", false, ELIDE_MIDDLE, 16, 0},  {"output", false, ELIDE_TYPE, 12, 0},
     {"mean", true, ELIDE_NEVER, 0, 3},       {"std", true, ELIDE_NEVER, 0, 2},
     {"absmax", true, ELIDE_NEVER, 0, 5},     {"", false, ELIDE_NEVER, 0, 0},
     {"source", false, ELIDE_START, 15, 4},
@@ -226,9 +226,9 @@ static bool print_operators(fxtap_buffer *out, fxtap_reader *reader, const ls_op
 /* ---- every tensor ---- */
 
 static const table_column tensor_columns[] = {
-    {"#", true, ELIDE_NEVER, 0, 0},        {"node", false, ELIDE_MIDDLE, 10, 0},
+    {"#", true, ELIDE_NEVER, 0, 0},        {"node", false, ELIDE_NAME, 10, 0},
     {"tensor", false, ELIDE_END, 8, 0},    {"argument", false, ELIDE_END, 6, 4},
-    {"type", false, ELIDE_END, 12, 0},     {"mean", true, ELIDE_NEVER, 0, 3},
+    {"type", false, ELIDE_TYPE, 12, 0},     {"mean", true, ELIDE_NEVER, 0, 3},
     {"std", true, ELIDE_NEVER, 0, 2},      {"absmax", true, ELIDE_NEVER, 0, 5},
     {"", false, ELIDE_NEVER, 0, 0},
 };
@@ -321,7 +321,7 @@ static int print_graph(fxtap_buffer *out, fxtap_reader *reader, const ls_options
 static int print_plain(fxtap_buffer *out, fxtap_reader *reader, const ls_options *options)
 {
     static const table_column columns[] = {
-        {"file", false, ELIDE_MIDDLE, 20, 0}, {"type", false, ELIDE_MIDDLE, 12, 0}, {"mean", true, ELIDE_NEVER, 0, 3},
+        {"file", false, ELIDE_NAME, 20, 0}, {"type", false, ELIDE_TYPE, 12, 0}, {"mean", true, ELIDE_NEVER, 0, 3},
         {"std", true, ELIDE_NEVER, 0, 2},     {"absmax", true, ELIDE_NEVER, 0, 5},  {"", false, ELIDE_NEVER, 0, 0},
     };
     fxtap_tensor_query query = query_of(&options->chosen);

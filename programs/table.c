@@ -1,11 +1,15 @@
 #include "table.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "command.h"
 
 #define GAP 2
+#define MAX_COLUMNS 32
+#define TYPE_WIDTH 17
+#define IMPORTANCE_AS_NAME 5 /* a column of so much is left out only after names were elided */
 
 typedef struct cell {
     size_t offset; /* in text */
@@ -97,25 +101,47 @@ static size_t total_width(const size_t *widths, size_t n)
     return total;
 }
 
-/* The widest column that may still shrink; n where there is none. */
-static size_t widest_elastic(const text_table *table, const size_t *widths)
+/* Paths shrink first, and names that must be typed only where `names_too`. */
+static int turn_to_shrink(column_elide elide, bool names_too)
 {
-    size_t widest = table->n_columns;
-    for (size_t i = 0; i < table->n_columns; i++) {
-        bool is_elastic = table->columns[i].elide != ELIDE_NEVER && widths[i] > table->columns[i].least;
-        if (is_elastic && (widest == table->n_columns || widths[i] > widths[widest])) {
-            widest = i;
-        }
+    switch (elide) {
+    case ELIDE_NEVER: return 0;
+    case ELIDE_NAME: return names_too ? 1 : 0;
+    case ELIDE_START: return 3;
+    default: return 2;
     }
-    return widest;
 }
 
-static size_t least_important(const text_table *table, const size_t *widths)
+/* Most types are whole in TYPE_WIDTH columns. */
+static size_t least_width(const table_column *column, bool names_too)
+{
+    bool is_type = column->elide == ELIDE_TYPE && !names_too;
+    return is_type && column->least < TYPE_WIDTH ? TYPE_WIDTH : column->least;
+}
+
+/* The widest of the columns whose turn it is and that may still shrink; n where there is none. */
+static size_t next_to_shrink(const text_table *table, const size_t *widths, bool names_too)
+{
+    size_t next = table->n_columns;
+    int turn = 0;
+    for (size_t i = 0; i < table->n_columns; i++) {
+        const table_column *column = &table->columns[i];
+        int own = widths[i] > least_width(column, names_too) ? turn_to_shrink(column->elide, names_too) : 0;
+        if (own > turn || (own > 0 && own == turn && widths[i] > widths[next])) {
+            next = i;
+            turn = own;
+        }
+    }
+    return next;
+}
+
+/* The least important column that is still there, below `most`; n where there is none. */
+static size_t least_important(const text_table *table, const size_t *widths, int most)
 {
     size_t least = table->n_columns;
     for (size_t i = 0; i < table->n_columns; i++) {
         int importance = table->columns[i].importance;
-        if (widths[i] > 0 && importance > 0 &&
+        if (widths[i] > 0 && importance > 0 && importance < most &&
             (least == table->n_columns || importance < table->columns[least].importance)) {
             least = i;
         }
@@ -123,33 +149,67 @@ static size_t least_important(const text_table *table, const size_t *widths)
     return least;
 }
 
-static void shrink(const text_table *table, size_t *widths, size_t limit)
+static void shrink(const text_table *table, size_t *widths, size_t limit, bool names_too)
 {
     while (total_width(widths, table->n_columns) > limit) {
-        size_t widest = widest_elastic(table, widths);
-        if (widest == table->n_columns) {
+        size_t next = next_to_shrink(table, widths, names_too);
+        if (next == table->n_columns) {
             return;
         }
-        widths[widest]--;
+        widths[next]--;
     }
 }
 
 /* Columns that go are worth more than ones cut to nothing: leave out until what is left fits, elided. */
-static void fit(const text_table *table, size_t *widths, size_t limit)
+static bool fit(const text_table *table, const size_t *natural, size_t limit, bool names_too, size_t *widths)
 {
-    size_t natural[32];
-    memcpy(natural, widths, table->n_columns * sizeof *widths);
+    size_t kept[MAX_COLUMNS];
+    memcpy(kept, natural, table->n_columns * sizeof *kept);
     for (;;) {
-        shrink(table, widths, limit);
+        memcpy(widths, kept, table->n_columns * sizeof *widths);
+        shrink(table, widths, limit, names_too);
         if (total_width(widths, table->n_columns) <= limit) {
-            return;
+            return true;
         }
-        size_t least = least_important(table, widths);
+        size_t least = least_important(table, widths, names_too ? INT_MAX : IMPORTANCE_AS_NAME);
         if (least == table->n_columns) {
-            return;
+            return false;
         }
-        natural[least] = 0;
-        memcpy(widths, natural, table->n_columns * sizeof *widths);
+        kept[least] = 0;
+    }
+}
+
+/* "f32[2, 3]" as "f32[2,3]", in every type of the table. */
+static void pack_types(text_table *table)
+{
+    for (size_t i = 0; i < table->n_cells; i++) {
+        cell *packed = &table->cells[i];
+        if (table->columns[i % table->n_columns].elide != ELIDE_TYPE || packed->length == 0) {
+            continue;
+        }
+        char *text = table->text.bytes + packed->offset;
+        const char *open = memchr(text, '[', packed->length);
+        size_t n = 0;
+        for (size_t j = 0; j < packed->length; j++) {
+            bool is_left_out = open != NULL && text + j > open && text[j] == ' ' && n > 0 && text[n - 1] == ',';
+            text[n] = text[j];
+            n += !is_left_out;
+        }
+        packed->length = n;
+        packed->width = text_columns(text, n);
+    }
+}
+
+static void choose_widths(text_table *table, size_t limit, size_t *widths)
+{
+    size_t natural[MAX_COLUMNS];
+    natural_widths(table, natural);
+    if (total_width(natural, table->n_columns) > limit) {
+        pack_types(table);
+        natural_widths(table, natural);
+    }
+    if (!fit(table, natural, limit, false, widths)) {
+        (void)fit(table, natural, limit, true, widths);
     }
 }
 
@@ -164,7 +224,7 @@ static void append_elided(fxtap_buffer *out, column_elide elide, const char *tex
 {
     const char *mark = text_is_utf8() ? "\xe2\x80\xa6" : "~";
     size_t rest = width - 1;
-    size_t tail_width = elide == ELIDE_START ? rest : elide == ELIDE_MIDDLE ? rest / 2 : 0;
+    size_t tail_width = elide == ELIDE_START ? rest : elide == ELIDE_MIDDLE || elide == ELIDE_NAME ? rest / 2 : 0;
     size_t head = text_head(text, length, rest - tail_width);
     size_t tail = text_tail(text, length, tail_width);
     fxtap_buffer_append(out, text, head);
@@ -218,14 +278,13 @@ static void print_row(const text_table *table, const size_t *widths, const cell 
     fxtap_buffer_text(out, "\n");
 }
 
-void table_print(const text_table *table, fxtap_buffer *out)
+void table_print(text_table *table, fxtap_buffer *out)
 {
-    size_t widths[32];
+    size_t widths[MAX_COLUMNS];
     if (table->n_cells == 0) {
         return;
     }
-    natural_widths(table, widths);
-    fit(table, widths, text_width());
+    choose_widths(table, text_width(), widths);
     print_row(table, widths, NULL, out);
     for (size_t i = 0; i + table->n_columns <= table->n_cells; i += table->n_columns) {
         print_row(table, widths, &table->cells[i], out);

@@ -156,6 +156,23 @@ def test_width(run: Run, toy: Path) -> None:
         assert max(map(len, lines[1:])) <= width
 
 
+def test_names_and_shapes_are_whole_before_anything_else(run: Run, tmp_path: Path) -> None:
+    folder = tmp_path / "named" / RANK / "graph_1" / "0"
+    folder.mkdir(parents=True)
+    name = "convolution_backward_of_the_stem"
+    for i, shape in enumerate([(8, 22, 32, 32), (8,)]):
+        file = f"{name}_{i}-aten.convolution_backward.default.OUTPUT.0.2026010100000000{i}000.npy"
+        np.save(folder / file, np.ones(shape, np.float32))
+    for arguments in (["ls", "named"], ["ls", "-l", "named"]):
+        text = run(*arguments).stdout
+        assert f"{name}_0" in text
+        assert "f32[8,22,32,32]" in text
+        assert max(map(len, text.splitlines())) <= 80
+        assert "absmax" in text
+        assert "f32[8, 22, 32, 32]" in run(*arguments, COLUMNS="200").stdout
+        assert max(map(len, run(*arguments, COLUMNS="50").stdout.splitlines()[1:])) <= 50
+
+
 def test_names_of_files_stand_for_their_operator(run: Run, small: Path) -> None:
     file = next((small / RANK / "graph_1" / "0").glob("mul-*.OUTPUT.0.*"))
     for name in ("mul", file.name, file, "mul-aten.mul.Scalar.OUTPUT.0"):
