@@ -233,12 +233,35 @@ static const table_column tensor_columns[] = {
     {"", false, ELIDE_NEVER, 0, 0},
 };
 
+/* One number, whose statistics are itself, but for its sign. */
+static bool is_scalar(const fxtap_tensor_info *info)
+{
+    const fxtap_stats *stats = &info->stats;
+    return info->has_meta && info->ndim == 0 && info->has_stats && stats->count == 1 &&
+           (stats->has_range || (stats->nan_count == 1 && fxtap_dtype_class_of(info->dtype) != FXTAP_CLASS_COMPLEX));
+}
+
+static void append_value(fxtap_buffer *cell, const fxtap_stats *stats)
+{
+    fxtap_buffer_text(cell, " = ");
+    if (!stats->has_range) {
+        fxtap_buffer_text(cell, "nan");
+    } else if (fxtap_dtype_class_of(stats->dtype) == FXTAP_CLASS_BOOL) {
+        fxtap_buffer_text(cell, stats->max_int != 0 ? "True" : "False");
+    } else {
+        describe_bound(cell, stats, true, DIGITS);
+    }
+}
+
 static void append_type_of(fxtap_buffer *cell, const fxtap_tensor_info *info)
 {
     if (info->skipped != NULL) {
         text_append(cell, info->skipped);
     } else if (info->has_meta) {
         text_append_type(cell, info->dtype, info->shape, info->ndim);
+        if (is_scalar(info)) {
+            append_value(cell, &info->stats);
+        }
     } else {
         fxtap_buffer_text(cell, "unreadable");
     }
@@ -260,7 +283,7 @@ static void add_tensor(text_table *table, const fxtap_tensor_info *info, bool is
     table_cell(table, STYLE_DIM, info->arg_name);
     append_type_of(&cell, info);
     table_take(table, info->skipped != NULL ? STYLE_DIM : info->has_meta ? STYLE_PLAIN : STYLE_BAD, &cell);
-    add_three_numbers(table, &cell, info);
+    add_three_numbers(table, &cell, is_scalar(info) ? NULL : info);
     if (info->has_stats) {
         describe_non_finite(&cell, &info->stats);
     }
@@ -338,7 +361,7 @@ static int print_plain(fxtap_buffer *out, fxtap_reader *reader, const ls_options
         table_cell(table, STYLE_BOLD, info->name);
         append_type_of(&cell, info);
         table_take(table, info->has_meta ? STYLE_PLAIN : STYLE_BAD, &cell);
-        add_three_numbers(table, &cell, info);
+        add_three_numbers(table, &cell, is_scalar(info) ? NULL : info);
         if (info->has_stats) {
             describe_non_finite(&cell, &info->stats);
         }

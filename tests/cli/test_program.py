@@ -156,13 +156,17 @@ def test_width(run: Run, toy: Path) -> None:
         assert max(map(len, lines[1:])) <= width
 
 
-def test_names_and_shapes_are_whole_before_anything_else(run: Run, tmp_path: Path) -> None:
-    folder = tmp_path / "named" / RANK / "graph_1" / "0"
+def save_outputs(root: Path, arrays: dict[str, object]) -> None:
+    """Write a dump without an index, an operator for each array."""
+    folder = root / RANK / "graph_1" / "0"
     folder.mkdir(parents=True)
+    for i, (name, array) in enumerate(arrays.items()):
+        np.save(folder / f"{name}-aten.{name}.default.OUTPUT.0.2026010100000000{i:02}00.npy", np.asarray(array))
+
+
+def test_names_and_shapes_are_whole_before_anything_else(run: Run, tmp_path: Path) -> None:
     name = "convolution_backward_of_the_stem"
-    for i, shape in enumerate([(8, 22, 32, 32), (8,)]):
-        file = f"{name}_{i}-aten.convolution_backward.default.OUTPUT.0.2026010100000000{i}000.npy"
-        np.save(folder / file, np.ones(shape, np.float32))
+    save_outputs(tmp_path / "named", {f"{name}_0": np.ones((8, 22, 32, 32), np.float32), f"{name}_1": np.ones(8)})
     for arguments in (["ls", "named"], ["ls", "-l", "named"]):
         text = run(*arguments).stdout
         assert f"{name}_0" in text
@@ -171,6 +175,19 @@ def test_names_and_shapes_are_whole_before_anything_else(run: Run, tmp_path: Pat
         assert "absmax" in text
         assert "f32[8, 22, 32, 32]" in run(*arguments, COLUMNS="200").stdout
         assert max(map(len, run(*arguments, COLUMNS="50").stdout.splitlines()[1:])) <= 50
+
+
+def test_scalars_are_listed_as_they_are(run: Run, tmp_path: Path) -> None:
+    arrays = {"neg": -1, "nan": np.float32("nan"), "neginf": -np.inf, "flag": True, "large": np.uint64(2**64 - 1)}
+    save_outputs(tmp_path / "dump", {**arrays, "turned": 3 + 4j, "one": [-1]})
+    rows = {line.split()[1]: line for line in run("ls", "-l", "dump").stdout.splitlines()[2:]}
+    values = {name: re.search(r"\[\] = (\S+)", rows[name]) for name in arrays}
+    found = {name: value and value[1] for name, value in values.items()}
+    assert found == {"neg": "-1", "nan": "nan", "neginf": "-inf", "flag": "True", "large": "18446744073709551615"}
+    assert rows["neg"].endswith(" = -1") and rows["nan"].endswith("1 nan")
+    assert rows["turned"].split()[-1] == "5" and rows["one"].split()[-1] == "1"  # absmax
+    np.save(tmp_path / "alone.npy", np.int64(-7))
+    assert "i64[] = -7\n" in run("ls", tmp_path / "alone.npy").stdout
 
 
 def test_names_of_files_stand_for_their_operator(run: Run, small: Path) -> None:
