@@ -6,7 +6,8 @@
  * structure: another decomposition has other operators on a line, and numbers their names in another way. So where shapes
  * and source lines are known a node's key is operator, line, module and shape, and it counts where both sides have it
  * equally often; where they have not, recorded statistics must confirm a pair. The last operator of a line yields what the
- * line computes, however it is decomposed. Without such knowledge (dumps without an index) names have to do.
+ * line computes, however it is decomposed: the last that computes, for autograd puts a detach behind what it saves. Without
+ * such knowledge (dumps without an index) names have to do.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -111,11 +112,68 @@ static bool same_line(const fx_node_entry *a, const fx_node_entry *b)
     return strcmp(code_of(a), code_of(b)) == 0 && strcmp(a->info->module_path, b->info->module_path) == 0;
 }
 
+static bool is_operator(const fx_node_entry *node, const char *const *names, size_t n_names)
+{
+    for (size_t i = 0; i < n_names; i++) {
+        size_t length = strlen(names[i]);
+        bool is_one = strncmp(node->target, names[i], length) == 0;
+        if (is_one && (node->target[length] == '\0' || node->target[length] == '.')) { /* of any overload */
+            return true;
+        }
+    }
+    return false;
+}
+
+/* An operator whose result is its input, as it is. */
+static bool passes_on(const fx_node_entry *node)
+{
+    static const char *const always[] = {"aten.detach",      "aten.alias",      "aten.clone",      "aten.contiguous",
+                                         "aten.detach_copy", "aten.alias_copy", "aten.lift_fresh", "aten.lift_fresh_copy",
+                                         "operator.getitem"};
+    static const char *const to_the_same_shape[] = {
+        "aten.view",   "aten.reshape", "aten.expand",      "aten.squeeze",     "aten.slice",
+        "aten._unsafe_view", "aten.view_copy", "aten.expand_copy", "aten.squeeze_copy", "aten.slice_copy"};
+    if (is_operator(node, always, sizeof always / sizeof always[0])) {
+        return true;
+    }
+    const fxtap_tensor_info *from = node->input, *to = node->output;
+    return from != NULL && to != NULL && from->dtype == to->dtype && from->ndim == to->ndim &&
+           (to->ndim == 0 || memcmp(from->shape, to->shape, (size_t)to->ndim * sizeof *to->shape) == 0) &&
+           is_operator(node, to_the_same_shape, sizeof to_the_same_shape / sizeof to_the_same_shape[0]);
+}
+
+/* Whether nodes `i` and `i + 1` stand on one line. */
+static bool goes_on(const fx_node_list *list, size_t i)
+{
+    return i + 1 < list->n_items && list->items[i].info != NULL && list->items[i + 1].info != NULL &&
+           same_line(&list->items[i], &list->items[i + 1]);
+}
+
+/* The last operator of a line that computes anything. */
 static const char *key_by_line_end(fx_arena *arena, const fx_node_list *list, size_t i, bool is_golden)
 {
-    bool is_end = i + 1 == list->n_items || list->items[i + 1].info == NULL || list->items[i].info == NULL ||
-                  !same_line(&list->items[i], &list->items[i + 1]);
-    return is_end ? key_by_line(arena, list, i, is_golden) : NULL;
+    if (passes_on(&list->items[i])) {
+        return NULL;
+    }
+    size_t last = i;
+    while (goes_on(list, last) && passes_on(&list->items[last + 1])) {
+        last++;
+    }
+    return goes_on(list, last) ? NULL : key_by_line(arena, list, i, is_golden);
+}
+
+/* The same, or the last one of a line that computes nothing: a dropout that is a clone in inference. */
+static const char *key_by_any_line_end(fx_arena *arena, const fx_node_list *list, size_t i, bool is_golden)
+{
+    if (!passes_on(&list->items[i])) {
+        return key_by_line_end(arena, list, i, is_golden);
+    }
+    size_t first = i;
+    while (first > 0 && goes_on(list, first - 1) && passes_on(&list->items[first - 1])) {
+        first--;
+    }
+    bool computes = first > 0 && goes_on(list, first - 1);
+    return computes || goes_on(list, i) ? NULL : key_by_line(arena, list, i, is_golden);
 }
 
 /* Where the code was edited: names, for lines that the other side has not. */
@@ -129,8 +187,8 @@ static const char *key_by_name_and_shape(fx_arena *arena, const fx_node_list *li
 static const char *key_by_neighbours(fx_arena *arena, const fx_node_list *list, size_t i, bool is_golden)
 {
     const fx_node_entry *node = &list->items[i];
-    if (node->info == NULL || node->is_line_known) {
-        return NULL; /* plain files pair by their paths alone */
+    if (node->info == NULL || node->is_line_known || passes_on(node)) {
+        return NULL; /* plain files pair by their paths alone; what only passes a value on may pass on any */
     }
     size_t anchor = 0; /* the golden index, plus one, of the nearest paired node before this one */
     for (size_t before = i; before > 0 && anchor == 0; before--) {
@@ -404,6 +462,7 @@ fxtap_status fx_match_nodes(const fx_map *map, bool same_structure, fx_node_list
         {key_by_line_and_target, join_equally_many, FXTAP_PAIR_SOURCE, 0.9},
         {key_by_line_and_target, join_confirmed, FXTAP_PAIR_SOURCE, 0.8},
         {key_by_line_end, join_equally_many, FXTAP_PAIR_SOURCE, 0.7},
+        {key_by_any_line_end, join_equally_many, FXTAP_PAIR_SOURCE, 0.7},
         {key_by_line, join_confirmed, FXTAP_PAIR_SOURCE, 0.7},
         {key_by_name_and_shape, join_in_order, FXTAP_PAIR_EXACT, 0.8},
         {key_by_neighbours, join_in_order, FXTAP_PAIR_ORDER, 0.5},

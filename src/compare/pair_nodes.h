@@ -10,6 +10,7 @@ typedef struct fx_node_entry {
     const char *target;          /* "" for a plain file */
     size_t first;                /* its tensors in the side's list */
     size_t n_tensors;
+    const fxtap_tensor_info *input;  /* its first input whose shape is known; NULL: none */
     const fxtap_tensor_info *output; /* its first result whose shape is known; NULL: none */
     size_t n_alike;                  /* results of that shape: unbind has several */
     bool is_line_known;              /* its line of code occurs on the other side too */

@@ -35,6 +35,8 @@ static fxtap_status list_nodes(fx_arena *arena, const fxtap_tensor_list *list, s
         if (tensor->io != FXTAP_INPUT && tensor->has_meta) {
             last->output = last->output == NULL ? tensor : last->output;
             last->n_alike += has_shape_of(last->output, tensor);
+        } else if (tensor->io == FXTAP_INPUT && tensor->has_meta && last->input == NULL) {
+            last->input = tensor;
         }
     }
     return FXTAP_OK;

@@ -73,6 +73,78 @@ static void the_end_of_a_line_is_what_it_computes(void **state)
     assert_true(golden->entries[gelu].confidence < 1.0);
 }
 
+/* What autograd saves it detaches, behind the operator: not the other side's counterpart. */
+static void what_passes_a_value_on_is_no_end(void **state)
+{
+    static const char *const targets[] = {"aten.detach.default", "aten.alias.default", "aten.clone.default",
+                                          "aten.view.default",   "operator.getitem",   "aten.detach"};
+    for (size_t i = 0; i < COUNT_OF(targets); i++) {
+        assert_int_equal(make_graphs(state), 0);
+        graph *golden = *state, *target = golden + 1;
+        size_t gelu = add(golden, "gelu", "aten.gelu.default", "h = act(h)", 8, 0.5);
+        add(golden, "mm", "aten.mm.default", "h = h @ w", 8, 1);
+        size_t relu = add(target, "relu", "aten.relu.default", "h = act(h)", 8, 0.9);
+        for (size_t n = 0; n < 2; n++) { /* one behind the other */
+            size_t passed_on = add(target, "passed_on", targets[i], "h = act(h)", 8, 0.9);
+            target->entries[passed_on].input = &target->outputs[relu];
+        }
+        add(target, "mm", "aten.mm.default", "h = h @ w", 8, 1);
+        match(golden, target);
+        assert_int_equal(golden->entries[gelu].partner, relu);
+        assert_int_equal(target->entries[relu + 1].partner, FX_MISSING);
+        assert_int_equal(target->entries[relu + 2].partner, FX_MISSING);
+    }
+}
+
+/* A view to another shape, a transposition, an operator whose name only begins like one: these are ends. */
+static void what_changes_a_value_is_an_end(void **state)
+{
+    static const char *const targets[] = {"aten.view.default", "aten.t.default", "aten.view.dtype", "aten.detach_and_add"};
+    for (size_t i = 0; i < COUNT_OF(targets); i++) {
+        assert_int_equal(make_graphs(state), 0);
+        graph *golden = *state, *target = golden + 1;
+        size_t linear = add(golden, "linear", "aten.linear.default", "h = fc(h)", 8, 0.5);
+        size_t addmm = add(target, "addmm", "aten.addmm.default", "h = fc(h)", i == 0 ? 16 : 8, 0.9);
+        size_t end = add(target, "end", targets[i], "h = fc(h)", 8, 0.9);
+        target->entries[end].input = &target->outputs[addmm];
+        target->outputs[addmm].dtype = FXTAP_FLOAT32;
+        target->outputs[end].dtype = i == 2 ? FXTAP_INT32 : FXTAP_FLOAT32;
+        match(golden, target);
+        assert_int_equal(golden->entries[linear].partner, end);
+    }
+}
+
+/* In inference a dropout is a clone, the whole line. A detach that stands apart from its operator is no second end. */
+static void a_line_that_computes_nothing_ends_all_the_same(void **state)
+{
+    graph *golden = *state, *target = golden + 1;
+    size_t dropout = add(golden, "dropout", "aten.native_dropout.default", "h = drop(h)", 8, 0.5);
+    size_t gelu = add(golden, "gelu", "aten.gelu.default", "h = act(h)", 8, 0.5);
+    size_t clone = add(target, "clone", "aten.clone.default", "h = drop(h)", 8, 0.9);
+    size_t relu = add(target, "relu", "aten.relu.default", "h = act(h)", 8, 0.9);
+    add(target, "neg", "aten.neg.default", "y = -h", 8, 0.9);
+    size_t detach = add(target, "detach", "aten.detach.default", "h = act(h)", 8, 0.9);
+    match(golden, target);
+    assert_int_equal(golden->entries[dropout].partner, clone);
+    assert_int_equal(golden->entries[gelu].partner, relu);
+    assert_int_equal(target->entries[detach].partner, FX_MISSING);
+}
+
+/* On edited lines, two copies at one place may be of two values. */
+static void copies_pair_by_no_neighbours(void **state)
+{
+    graph *golden = *state, *target = golden + 1;
+    add(golden, "mm", "aten.mm.default", "h = x @ w", 8, 1);
+    size_t copy = add(golden, "detach", "aten.detach.default", "h = softmax(h)", 8, 1);
+    size_t sum = add(golden, "sum", "aten.sum.default", "h = total(h)", 8, 1);
+    add(target, "mm", "aten.mm.default", "h = x @ w", 8, 1);
+    add(target, "detach_3", "aten.detach.default", "h = exp(h)", 8, 1);
+    add(target, "sum_1", "aten.sum.default", "h = h.sum()", 8, 1);
+    match(golden, target);
+    assert_int_equal(golden->entries[copy].partner, FX_MISSING);
+    assert_int_equal(golden->entries[sum].partner, 2);
+}
+
 /* view_1 is another view on either side: names count on with the operators that a decomposition adds. */
 static void names_alone_prove_nothing(void **state)
 {
@@ -183,6 +255,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         ON_GRAPHS(the_end_of_a_line_is_what_it_computes),
+        ON_GRAPHS(what_passes_a_value_on_is_no_end),
+        ON_GRAPHS(what_changes_a_value_is_an_end),
+        ON_GRAPHS(a_line_that_computes_nothing_ends_all_the_same),
+        ON_GRAPHS(copies_pair_by_no_neighbours),
         ON_GRAPHS(names_alone_prove_nothing),
         ON_GRAPHS(statistics_confirm_where_numbers_differ),
         ON_GRAPHS(an_edited_line_pairs_by_name),

@@ -138,6 +138,51 @@ def test_operator_with_another_literal_is_the_origin(
     assert literal in str(report)
 
 
+class Activated(nn.Module):
+    """One line whose module is another on either side."""
+
+    def __init__(self, activation: nn.Module) -> None:
+        super().__init__()
+        self.first, self.activation, self.second = nn.Linear(8, 8), activation, nn.Linear(8, 8)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        h = self.first(x)
+        h = self.activation(h)
+        out: torch.Tensor = self.second(h)
+        return out
+
+
+@pytest.mark.parametrize("training", [True, False])
+@pytest.mark.parametrize(
+    "golden, target, operators",
+    [
+        (nn.GELU(), nn.ReLU(), ("gelu", "relu")),
+        (nn.ReLU(), nn.GELU(), ("relu", "gelu")),
+        (nn.SiLU(), nn.GELU(), ("silu", "gelu")),
+        (nn.Sigmoid(), nn.Tanh(), ("sigmoid", "tanh")),
+        (nn.Softmax(-1), nn.LogSoftmax(-1), ("_softmax", "_log_softmax")),
+        (nn.LogSoftmax(-1), nn.ReLU(), ("_log_softmax", "relu")),
+    ],
+)
+def test_another_activation_is_held_against_its_own_operator(
+    golden: nn.Module, target: nn.Module, operators: tuple[str, str], training: bool, tmp_path: Path
+) -> None:
+    """In training a detach of what backward needs stands behind some of them, on the same line."""
+    for name, activation in {"golden": golden, "target": target}.items():
+        torch.compiler.reset()
+        torch.manual_seed(0)
+        model, x = Activated(activation).train(training), torch.randn(4, 8)
+        with fxtap.dump(tmp_path / name), torch.set_grad_enabled(training):
+            out = torch.compile(model, backend="fxtap")(x)
+            if training:
+                out.square().sum().backward()
+    report = fxtap.compare(tmp_path / "golden", tmp_path / "target")
+    first = report.origins[0]
+    assert (first.reason, first.node) == ("operator", operators[0])
+    assert (first.target, first.other_target) == tuple(f"aten.{name}.default" for name in operators)
+    assert all("detach" not in f"{origin.target} {origin.other_target}" for origin in report.origins)
+
+
 class OneSided(nn.Module):
     """Operators that one side alone has between two that both have."""
 
