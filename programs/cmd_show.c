@@ -287,7 +287,38 @@ static bool append_from_file(fxtap_buffer *out, const show_options *options, fxt
     return status == FXTAP_OK;
 }
 
-/* A number or a text in one line; arrays with their statistics. */
+/* True where the line tells all: of a number, a text or a short list. */
+static bool append_few(fxtap_buffer *out, const show_options *options, fxtap_tensor_list *list, size_t i)
+{
+    const fxtap_tensor_info *info = fxtap_tensor_list_at(list, i);
+    fxtap_npy *npy = NULL;
+    bool is_told = false;
+    if (info->path == NULL || info->ndim > 1 || fxtap_tensor_open(list, i, &npy) != FXTAP_OK) {
+        return false;
+    }
+    if (info->ndim == 0) {
+        append_scalar_or_text(out, npy);
+        is_told = true;
+    } else if (!options->no_values) {
+        is_told = values_append_list(out, npy);
+    }
+    fxtap_npy_close(npy);
+    return is_told;
+}
+
+static bool append_many(fxtap_buffer *out, const show_options *options, fxtap_tensor_list *list, size_t i)
+{
+    const fxtap_tensor_info *info = fxtap_tensor_list_at(list, i);
+    if (info->path != NULL && info->dtype != FXTAP_STRING) {
+        (void)fxtap_tensor_load_stats(list, i);
+    }
+    if (info->has_stats) {
+        describe_stats(out, "  ", &info->stats);
+    }
+    return info->path == NULL || append_from_file(out, options, list, i);
+}
+
+/* A number, a text or a short list in one line; arrays with their statistics. */
 static bool append_tensor(fxtap_buffer *out, const show_options *options, fxtap_tensor_list *list, size_t i)
 {
     const fxtap_tensor_info *info = fxtap_tensor_list_at(list, i);
@@ -303,19 +334,9 @@ static bool append_tensor(fxtap_buffer *out, const show_options *options, fxtap_
         return false;
     }
     append_layout(out, info);
-    fxtap_npy *npy = NULL;
-    if (info->ndim == 0 && info->path != NULL && fxtap_tensor_open(list, i, &npy) == FXTAP_OK) {
-        append_scalar_or_text(out, npy);
-        fxtap_npy_close(npy);
-    }
+    bool is_told = append_few(out, options, list, i);
     fxtap_buffer_text(out, "\n");
-    if (info->path != NULL && info->dtype != FXTAP_STRING) {
-        (void)fxtap_tensor_load_stats(list, i);
-    }
-    if (info->has_stats && (info->ndim > 0 || info->path == NULL)) {
-        describe_stats(out, "  ", &info->stats);
-    }
-    bool is_well = info->path == NULL || append_from_file(out, options, list, i);
+    bool is_well = is_told || append_many(out, options, list, i);
     if (info->path != NULL) {
         fxtap_buffer_text(out, "  ");
         text_append_styled(out, STYLE_DIM, info->path);

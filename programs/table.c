@@ -222,13 +222,12 @@ static void append_spaces(fxtap_buffer *out, size_t n)
 
 static void append_elided(fxtap_buffer *out, column_elide elide, const char *text, size_t length, size_t width)
 {
-    const char *mark = text_is_utf8() ? "\xe2\x80\xa6" : "~";
     size_t rest = width - 1;
     size_t tail_width = elide == ELIDE_START ? rest : elide == ELIDE_MIDDLE || elide == ELIDE_NAME ? rest / 2 : 0;
     size_t head = text_head(text, length, rest - tail_width);
     size_t tail = text_tail(text, length, tail_width);
     fxtap_buffer_append(out, text, head);
-    fxtap_buffer_text(out, mark);
+    fxtap_buffer_text(out, text_elision());
     fxtap_buffer_append(out, text + length - tail, tail);
     size_t used = text_columns(text, head) + 1 + text_columns(text + length - tail, tail);
     append_spaces(out, width > used ? width - used : 0);

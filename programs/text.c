@@ -54,6 +54,11 @@ bool text_is_utf8(void)
     return setup.is_utf8;
 }
 
+const char *text_elision(void)
+{
+    return setup.is_utf8 ? "\xe2\x80\xa6" : "~";
+}
+
 bool text_is_terminal(void)
 {
     return setup.is_terminal;
@@ -195,6 +200,48 @@ size_t text_tail(const char *clean, size_t length, size_t columns)
         start = before;
     }
     return length - start;
+}
+
+size_t text_columns_of_line(const fxtap_buffer *out)
+{
+    size_t start = out->length, columns = 0;
+    while (start > 0 && out->bytes[start - 1] != '\n') {
+        start--;
+    }
+    for (size_t i = start; i < out->length;) {
+        const char *escape = memchr(out->bytes + i, '\033', out->length - i);
+        size_t end = escape != NULL ? (size_t)(escape - out->bytes) : out->length;
+        columns += text_columns(out->bytes + i, end - i);
+        while (end < out->length && out->bytes[end] != 'm') {
+            end++;
+        }
+        i = end + (end < out->length);
+    }
+    return columns;
+}
+
+#define LEAST_FITTED 10
+
+void text_append_fitted(fxtap_buffer *out, text_style style, const char *text, text_keeps keeps, size_t reserved)
+{
+    fxtap_buffer clean;
+    fxtap_buffer_init(&clean);
+    text_append(&clean, text);
+    size_t taken = text_columns_of_line(out) + reserved;
+    bool has_room = taken + LEAST_FITTED <= setup.width;
+    fxtap_buffer_text(out, text_begin(style));
+    if (clean.length == 0 || !has_room || text_columns(clean.bytes, clean.length) <= setup.width - taken) {
+        fxtap_buffer_append(out, clean.bytes, clean.length);
+    } else if (keeps == KEEPS_HEAD) {
+        fxtap_buffer_append(out, clean.bytes, text_head(clean.bytes, clean.length, setup.width - taken - 1));
+        fxtap_buffer_text(out, text_elision());
+    } else {
+        size_t tail = text_tail(clean.bytes, clean.length, setup.width - taken - 1);
+        fxtap_buffer_text(out, text_elision());
+        fxtap_buffer_append(out, clean.bytes + clean.length - tail, tail);
+    }
+    fxtap_buffer_text(out, text_end(style));
+    fxtap_buffer_clear(&clean);
 }
 
 /* ---- numbers and types ---- */

@@ -19,6 +19,8 @@ void text_setup(void);
 /* Columns of stdout: the terminal's, else $COLUMNS, else WIDTH_UNLIMITED: a pipe loses nothing. */
 size_t text_width(void);
 bool text_is_utf8(void);
+/* What stands, one column wide, in the place of text that was left out. */
+const char *text_elision(void);
 bool text_is_terminal(void);
 
 typedef enum text_style { STYLE_PLAIN, STYLE_BOLD, STYLE_DIM, STYLE_BAD, STYLE_WARN, STYLE_GOOD } text_style;
@@ -31,8 +33,19 @@ const char *text_end(text_style style);
 void text_append(fxtap_buffer *out, const char *text);
 void text_append_styled(fxtap_buffer *out, text_style style, const char *text);
 
+typedef enum text_keeps { KEEPS_HEAD, KEEPS_TAIL } text_keeps;
+
+/*
+ * Appends text as text_append_styled() does, cut so that it ends `reserved` columns before the end of the line at the
+ * latest: code keeps its head, a path its tail. Where next to nothing would be left, it is not cut.
+ */
+void text_append_fitted(fxtap_buffer *out, text_style style, const char *text, text_keeps keeps, size_t reserved);
+
 /* Columns that cleaned text takes. */
 size_t text_columns(const char *clean, size_t length);
+
+/* Columns that the buffer's last line takes so far, styles apart. */
+size_t text_columns_of_line(const fxtap_buffer *out);
 
 /* Bytes of the longest part of cleaned text, from its start (its end), that takes at most so many columns. */
 size_t text_head(const char *clean, size_t length, size_t columns);

@@ -11,7 +11,8 @@
 #include "text.h"
 
 #define EDGE 3          /* values shown at each end of an axis */
-#define MAX_WHOLE 7     /* an axis of so many is shown whole */
+#define MAX_WHOLE 8     /* an axis of so many is shown whole, and a list in its own line */
+#define CELL 12         /* columns of a value in a matrix */
 #define CHUNK ((size_t)4096)
 #define N_BINS 12
 #define FEWEST 16       /* values that a histogram is made of; fewer are seen at a glance */
@@ -113,21 +114,28 @@ typedef struct corner_printer {
 } corner_printer;
 
 /* The next shown index along an axis: all of a short one, else three at each end; -1 stands for the gap. */
-static int64_t next_shown(int64_t i, int64_t extent)
+static int64_t next_shown(int64_t i, int64_t extent, int64_t most)
 {
-    if (extent > MAX_WHOLE && i == EDGE - 1) {
+    if (extent > most && i == EDGE - 1) {
         return -1;
     }
     return i == -1 ? extent - EDGE : i + 1;
 }
 
+/* Values of a row that are shown whole: of a matrix, those that fit the line. */
+static int64_t most_in_row(const corner_printer *p)
+{
+    bool has_room = p->view->ndim == 1 || strlen(p->indent) + (size_t)MAX_WHOLE * CELL <= text_width();
+    return has_room ? MAX_WHOLE : 2 * EDGE;
+}
+
 static void append_row(corner_printer *p)
 {
     int32_t axis = p->view->ndim - 1;
-    int64_t extent = p->view->shape[axis];
+    int64_t extent = p->view->shape[axis], most = most_in_row(p);
     fxtap_buffer cell;
     fxtap_buffer_init(&cell);
-    for (int64_t i = 0; i < extent && p->status == FXTAP_OK; i = next_shown(i, extent)) {
+    for (int64_t i = 0; i < extent && p->status == FXTAP_OK; i = next_shown(i, extent, most)) {
         if (i < 0) {
             fxtap_buffer_text(p->out, "  ...");
             continue;
@@ -136,7 +144,7 @@ static void append_row(corner_printer *p)
         p->index[axis] = i;
         p->status = read_at(p->view, p->index, &e);
         append_element(&cell, p->view->dtype, &e);
-        fxtap_buffer_printf(p->out, "%*s", p->view->ndim > 1 ? 12 : (int)cell.length + 2, cell.bytes);
+        fxtap_buffer_printf(p->out, "%*s", p->view->ndim > 1 ? CELL : (int)cell.length + 2, cell.bytes);
         fxtap_buffer_clear(&cell);
     }
     fxtap_buffer_text(p->out, "\n");
@@ -155,10 +163,10 @@ static void append_matrix(corner_printer *p)
         fxtap_buffer_text(p->out, ":, :]\n");
     }
     int64_t extent = view->shape[axis];
-    for (int64_t i = 0; i < extent && p->status == FXTAP_OK; i = next_shown(i, extent)) {
+    for (int64_t i = 0; i < extent && p->status == FXTAP_OK; i = next_shown(i, extent, MAX_WHOLE)) {
         fxtap_buffer_text(p->out, p->indent);
         if (i < 0) {
-            fxtap_buffer_printf(p->out, "%12s\n", "...");
+            fxtap_buffer_printf(p->out, "%*s\n", CELL, "...");
             continue;
         }
         p->index[axis] = i;
@@ -180,6 +188,31 @@ fxtap_status values_append_scalar(fxtap_buffer *out, const fxtap_npy *npy)
         append_element(out, fxtap_npy_view(npy)->dtype, &e);
     }
     return status;
+}
+
+bool values_append_list(fxtap_buffer *out, const fxtap_npy *npy)
+{
+    const fxtap_view *view = fxtap_npy_view(npy);
+    if (view->ndim != 1 || view->shape[0] > MAX_WHOLE || !has_elements(view)) {
+        return false;
+    }
+    fxtap_buffer list;
+    fxtap_buffer_init(&list);
+    fxtap_status status = FXTAP_OK;
+    for (int64_t i = 0; i < view->shape[0] && status == FXTAP_OK; i++) {
+        element e = {0};
+        status = read_at(view, &i, &e);
+        fxtap_buffer_text(&list, i > 0 ? ", " : " = [");
+        append_element(&list, view->dtype, &e);
+    }
+    fxtap_buffer_text(&list, "]");
+    bool is_well = status == FXTAP_OK && fxtap_buffer_status(&list) == FXTAP_OK;
+    is_well = is_well && text_columns_of_line(out) + list.length <= text_width();
+    if (is_well) {
+        fxtap_buffer_append(out, list.bytes, list.length);
+    }
+    fxtap_buffer_clear(&list);
+    return is_well;
 }
 
 fxtap_status values_append_corners(fxtap_buffer *out, const char *indent, const fxtap_npy *npy)

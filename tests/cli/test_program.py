@@ -190,6 +190,32 @@ def test_scalars_are_listed_as_they_are(run: Run, tmp_path: Path) -> None:
     assert "i64[] = -7\n" in run("ls", tmp_path / "alone.npy").stdout
 
 
+def test_short_lists_are_shown_in_one_line(run: Run, tmp_path: Path) -> None:
+    lists = {"stride": [1, 1], "eight": range(8), "nan": [1.5, np.nan], "flags": [True, False], "turned": [1j]}
+    wide = np.linspace(-1e-5, -1e-6, 8)
+    save_outputs(tmp_path / "dump", {**lists, "nine": range(9), "wide": wide, "none": [], "grid": np.ones((8, 8))})
+    shown = {
+        "stride": "OUTPUT.0  i64[2] = [1, 1]",
+        "eight": "OUTPUT.0  i64[8] = [0, 1, 2, 3, 4, 5, 6, 7]",
+        "nan": "OUTPUT.0  f64[2] = [1.5, nan]",
+        "flags": "OUTPUT.0  b8[2] = [True, False]",
+        "turned": "OUTPUT.0  c128[1] = [0+1j]",
+    }
+    for name, line in shown.items():
+        lines = run("show", "dump", name, COLUMNS="200").stdout.splitlines()
+        assert lines[3] == line
+        assert len(lines) == 5 and lines[4].endswith(".npy")
+    assert "    0  1  2  ...  6  7  8\n" in run("show", "dump", "nine").stdout
+    assert "min" in run("show", "dump", "stride", "--no-values").stdout
+    assert "no elements" in run("show", "dump", "none").stdout
+    assert " = [-1e-05, " in run("show", "dump", "wide", COLUMNS="120").stdout
+    narrow = run("show", "dump", "wide").stdout
+    assert " = [" not in narrow and "mean" in narrow
+    assert "..." not in narrow.splitlines()[-2]  # eight values, none left out
+    assert max(map(len, run("show", "dump", "grid").stdout.splitlines()[:-1])) <= 80
+    assert run("show", "dump", "grid", COLUMNS="100").stdout.count("           1") == 64
+
+
 def test_names_of_files_stand_for_their_operator(run: Run, small: Path) -> None:
     file = next((small / RANK / "graph_1" / "0").glob("mul-*.OUTPUT.0.*"))
     for name in ("mul", file.name, file, "mul-aten.mul.Scalar.OUTPUT.0"):
