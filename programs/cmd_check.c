@@ -57,7 +57,7 @@ static size_t count_kind(const fxtap_check *check, fxtap_problem_kind kind)
 static void append_problem(fxtap_buffer *out, const fxtap_reader *reader, const fxtap_problem *problem)
 {
     fxtap_buffer_text(out, "  ");
-    text_append(out, relative_path(reader, problem->path));
+    text_append_fitted(out, STYLE_PLAIN, relative_path(reader, problem->path), KEEPS_TAIL, 0);
     fxtap_buffer_text(out, "\n      ");
     text_append_styled(out, STYLE_DIM, problem->detail);
     fxtap_buffer_text(out, "\n");
@@ -130,7 +130,7 @@ static void append_origin(fxtap_buffer *out, const fxtap_reader *reader, const f
         fxtap_buffer_text(out, "  ");
         text_append_source(out, node->source_file, node->source_line);
         fxtap_buffer_text(out, "  ");
-        text_append_styled(out, STYLE_DIM, node->source_code);
+        text_append_fitted(out, STYLE_DIM, node->source_code, KEEPS_HEAD, 0);
     }
     fxtap_buffer_text(out, "\n");
 }

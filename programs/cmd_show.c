@@ -20,16 +20,20 @@ typedef struct show_options {
 
 /* ---- finding the node ---- */
 
+static char *copy_part(const char *text, size_t length)
+{
+    char *part = must_realloc(NULL, length + 1, 1);
+    memcpy(part, text, length);
+    part[length] = '\0';
+    return part;
+}
+
 /* A tensor's name, or its file's path, stands for its node. */
 static char *node_name_of(const char *typed)
 {
     const char *slash = strrchr(typed, '/');
     const char *base = slash != NULL ? slash + 1 : typed;
-    size_t length = strcspn(base, "-");
-    char *name = must_realloc(NULL, length + 1, 1);
-    memcpy(name, base, length);
-    name[length] = '\0';
-    return name;
+    return copy_part(base, strcspn(base, "-"));
 }
 
 static const fxtap_node_info *find_in_graph(fxtap_reader *reader, const fxtap_graph_info *graph, const char *name)
@@ -145,6 +149,25 @@ static size_t count_lines(const char *text)
     return n;
 }
 
+/* In `File "model.py", line 3, in forward` the path gives way, in code the end. */
+static void append_stack_line(fxtap_buffer *out, const char *line)
+{
+    static const char mark[] = "File \"";
+    size_t indent = strspn(line, " ");
+    const char *path = line + indent + sizeof mark - 1;
+    const char *end = strncmp(line + indent, mark, sizeof mark - 1) == 0 ? strchr(path, '"') : NULL;
+    if (end == NULL) {
+        text_append_fitted(out, STYLE_DIM, line, KEEPS_HEAD, 0);
+        return;
+    }
+    char *before = copy_part(line, (size_t)(path - line)), *own = copy_part(path, (size_t)(end - path));
+    text_append_styled(out, STYLE_DIM, before);
+    text_append_fitted(out, STYLE_DIM, own, KEEPS_TAIL, text_columns_cleaned(end));
+    text_append_styled(out, STYLE_DIM, end);
+    free(before);
+    free(own);
+}
+
 /* The innermost frames come last and matter most. */
 static void append_stack(fxtap_buffer *out, const char *stack, bool is_whole)
 {
@@ -157,11 +180,9 @@ static void append_stack(fxtap_buffer *out, const char *stack, bool is_whole)
     for (size_t i = 0; *stack != '\0'; i++) {
         size_t length = strcspn(stack, "\n");
         if (i >= n_left_out && length > 0) {
-            char *line = must_realloc(NULL, length + 1, 1);
-            memcpy(line, stack, length);
-            line[length] = '\0';
+            char *line = copy_part(stack, length);
             fxtap_buffer_text(out, "  ");
-            text_append_styled(out, STYLE_DIM, line);
+            append_stack_line(out, line);
             fxtap_buffer_text(out, "\n");
             free(line);
         }
@@ -169,19 +190,27 @@ static void append_stack(fxtap_buffer *out, const char *stack, bool is_whole)
     }
 }
 
+static void append_source_line(fxtap_buffer *out, const fxtap_node_info *node)
+{
+    fxtap_buffer rest;
+    fxtap_buffer_init(&rest);
+    fxtap_buffer_printf(&rest, ":%d%s", node->source_line, node->source_function[0] != '\0' ? " in " : "");
+    text_append(&rest, node->source_function);
+    text_append_fitted(out, STYLE_PLAIN, node->source_file, KEEPS_TAIL, text_columns(rest.bytes, rest.length));
+    fxtap_buffer_append(out, rest.bytes, rest.length);
+    fxtap_buffer_text(out, "\n");
+    fxtap_buffer_clear(&rest);
+}
+
 static void append_origin(fxtap_buffer *out, const fxtap_node_info *node, bool whole_stack)
 {
     if (node->source_file[0] != '\0') {
         fxtap_buffer_text(out, "  source  ");
-        text_append(out, node->source_file);
-        fxtap_buffer_printf(out, ":%d", node->source_line);
-        fxtap_buffer_text(out, node->source_function[0] != '\0' ? " in " : "");
-        text_append(out, node->source_function);
-        fxtap_buffer_text(out, "\n");
+        append_source_line(out, node);
     }
     if (node->source_code[0] != '\0') {
         fxtap_buffer_text(out, "          ");
-        text_append_styled(out, STYLE_BOLD, node->source_code);
+        text_append_fitted(out, STYLE_BOLD, node->source_code, KEEPS_HEAD, 0);
         fxtap_buffer_text(out, "\n");
     }
     if (node->module_path[0] != '\0') {
@@ -339,7 +368,7 @@ static bool append_tensor(fxtap_buffer *out, const show_options *options, fxtap_
     bool is_well = is_told || append_many(out, options, list, i);
     if (info->path != NULL) {
         fxtap_buffer_text(out, "  ");
-        text_append_styled(out, STYLE_DIM, info->path);
+        text_append_fitted(out, STYLE_DIM, info->path, KEEPS_TAIL, 0);
         fxtap_buffer_text(out, "\n");
     }
     return is_well;

@@ -202,6 +202,16 @@ size_t text_tail(const char *clean, size_t length, size_t columns)
     return length - start;
 }
 
+size_t text_columns_cleaned(const char *text)
+{
+    fxtap_buffer clean;
+    fxtap_buffer_init(&clean);
+    text_append(&clean, text);
+    size_t columns = clean.length > 0 ? text_columns(clean.bytes, clean.length) : 0;
+    fxtap_buffer_clear(&clean);
+    return columns;
+}
+
 size_t text_columns_of_line(const fxtap_buffer *out)
 {
     size_t start = out->length, columns = 0;

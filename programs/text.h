@@ -41,8 +41,9 @@ typedef enum text_keeps { KEEPS_HEAD, KEEPS_TAIL } text_keeps;
  */
 void text_append_fitted(fxtap_buffer *out, text_style style, const char *text, text_keeps keeps, size_t reserved);
 
-/* Columns that cleaned text takes. */
+/* Columns that cleaned text takes; that any text takes once it is cleaned. */
 size_t text_columns(const char *clean, size_t length);
+size_t text_columns_cleaned(const char *text);
 
 /* Columns that the buffer's last line takes so far, styles apart. */
 size_t text_columns_of_line(const fxtap_buffer *out);

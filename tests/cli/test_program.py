@@ -216,6 +216,29 @@ def test_short_lists_are_shown_in_one_line(run: Run, tmp_path: Path) -> None:
     assert run("show", "dump", "grid", COLUMNS="100").stdout.count("           1") == 64
 
 
+def test_long_code_and_paths_are_cut_to_the_width(run: Run, small: Path) -> None:
+    file, code = f"/opt/{'deep/' * 30}layers/model.py", f"y = self.attention({', '.join(['argument'] * 20)})"
+    stack = "\n".join([f'  File "{file}", line 12, in forward', f"    {code}"] * 2)
+    with sqlite3.connect(small / RANK / "fxtap.db") as index:
+        index.execute("UPDATE node SET source_file = ?, source_code = ?, stack = ?", (file, code, stack))
+        index.execute("UPDATE node SET source_function = 'forward'")
+    index.close()
+    (small / RANK / "graph_1" / "0" / f"stray-{'x' * 90}.OUTPUT.0.20260101000000000000.npy").write_bytes(b"")
+    for arguments in (["show", small, "mul"], ["check", small]):
+        for width in (60, 80):
+            lines = run(*arguments, COLUMNS=str(width)).stdout.splitlines()
+            assert max(map(len, lines)) <= width
+        whole = run(*arguments, COLUMNS="1000").stdout
+        assert code in whole and "…" not in whole
+    shown = run("show", small, "mul").stdout
+    assert re.search(r"^  source  ….*/layers/model.py:12 in forward$", shown, re.MULTILINE)
+    assert re.search(r'^    File "….*/layers/model.py", line 12, in forward$', shown, re.MULTILINE)
+    assert re.search(r"^ {10}y = self.attention\(.*…$", shown, re.MULTILINE)
+    assert re.search(r"^  ….*\.OUTPUT\.0\.\d+\.npy$", shown, re.MULTILINE)
+    assert re.search(r"model.py:12  y = self.attention.*…$", run("check", small).stdout, re.MULTILINE)
+    assert run("show", small, "mul", LC_ALL="C").stdout.isascii()
+
+
 def test_names_of_files_stand_for_their_operator(run: Run, small: Path) -> None:
     file = next((small / RANK / "graph_1" / "0").glob("mul-*.OUTPUT.0.*"))
     for name in ("mul", file.name, file, "mul-aten.mul.Scalar.OUTPUT.0"):
