@@ -51,20 +51,58 @@ static void list_graphs(const fxtap_reader *reader, const fxtap_graph_info *cons
     flush_buffer(&out);
 }
 
+/* Moves those that have the node to the front; how many they are. */
+static size_t keep_those_with(fxtap_reader *reader, const char *node, const fxtap_graph_info **graphs, size_t n_graphs)
+{
+    size_t n_kept = 0;
+    for (size_t i = 0; i < n_graphs; i++) {
+        const fxtap_graph_info *graph = graphs[i];
+        if (find_in_graph(reader, graph, node) != NULL) {
+            graphs[i] = graphs[n_kept];
+            graphs[n_kept++] = graph;
+        }
+    }
+    return n_kept;
+}
+
+static void complain_of_several(const fxtap_reader *reader, const char *node, const fxtap_graph_info *const *graphs,
+                                size_t n_graphs)
+{
+    list_graphs(reader, graphs, n_graphs);
+    if (node == NULL) {
+        trouble("%zu graphs: choose one with --graph G (and --rank R, --run N)", n_graphs);
+        return;
+    }
+    fxtap_buffer numbers; /* of different ranks they may be the same */
+    fxtap_buffer_init(&numbers);
+    for (size_t i = 0; i < n_graphs; i++) {
+        fxtap_buffer_printf(&numbers, "%s%u", i > 0 ? ", " : "", (unsigned)graphs[i]->graph);
+    }
+    trouble("graphs %s have a node \"%s\": choose one with --graph G (and --rank R, --run N)",
+            numbers.bytes != NULL ? numbers.bytes : "", node);
+    fxtap_buffer_clear(&numbers);
+}
+
 /* The one graph that is meant; NULL after saying why there is none, or which there are. */
-static const fxtap_graph_info *choose_graph(fxtap_reader *reader, const selection *chosen)
+static const fxtap_graph_info *choose_graph(fxtap_reader *reader, const graph_options *options)
 {
     const fxtap_graph_info **graphs = NULL;
     const fxtap_graph_info *graph = NULL;
+    const selection *chosen = &options->chosen;
     size_t n_graphs = 0;
     if (!select_graphs(reader, chosen, &graphs, &n_graphs)) {
         return NULL;
     }
-    if (n_graphs == 1) {
+    size_t n_meant = n_graphs;
+    if (n_graphs > 1 && options->around != NULL) {
+        n_meant = keep_those_with(reader, options->around, graphs, n_graphs);
+    }
+    if (n_meant == 1) {
         graph = graphs[0];
+    } else if (n_meant > 1) {
+        complain_of_several(reader, options->around, graphs, n_meant);
     } else if (n_graphs > 1) {
-        list_graphs(reader, graphs, n_graphs);
-        trouble("%zu graphs: choose one with --graph G (and --rank R, --run N)", n_graphs);
+        complain_of_node(reader, graphs, n_graphs, chosen->graph, options->around);
     } else {
         trouble("%s: there is no graph", fxtap_reader_path(reader));
     }
@@ -239,7 +277,7 @@ static int write_text(const graph_options *options, fxtap_buffer *out)
 
 static int print_chosen(fxtap_reader *reader, const graph_options *options)
 {
-    const fxtap_graph_info *info = choose_graph(reader, &options->chosen);
+    const fxtap_graph_info *info = choose_graph(reader, options);
     if (info == NULL) {
         return EXIT_TROUBLE;
     }
@@ -313,7 +351,7 @@ int cmd_graph(int argc, char **argv)
         {0, "english", OPTION_FLAG, &chosen.english, NULL, "with --summary: English names, not TorchAir's"},
         {0, "optimised", OPTION_FLAG, &chosen.optimised, NULL,
          "with py, txt, pbtxt: as TorchAir writes it before the\nfirst call"},
-        {0, "around", OPTION_TEXT, &chosen.around, "NODE", "that node and its neighbours alone"},
+        {0, "around", OPTION_TEXT, &chosen.around, "NODE", "that node and its neighbours alone; of the one graph\nthat has it, where none is chosen"},
         {0, "hops", OPTION_INT, &chosen.hops, "N", "how far they may be (1)"},
         {0, "op", OPTION_TEXT, &chosen.op, "GLOB", "operators alone whose target matches: \"aten.add*\""},
         {0, "module", OPTION_TEXT, &chosen.module, "GLOB", "operators alone in modules that match"},

@@ -36,51 +36,6 @@ static char *node_name_of(const char *typed)
     return copy_part(base, strcspn(base, "-"));
 }
 
-static const fxtap_node_info *find_in_graph(fxtap_reader *reader, const fxtap_graph_info *graph, const char *name)
-{
-    const fxtap_node_info *const *nodes;
-    size_t n;
-    if (fxtap_reader_nodes(reader, graph, &nodes, &n) != FXTAP_OK) {
-        trouble_of_library();
-        return NULL;
-    }
-    for (size_t i = 0; i < n; i++) {
-        if (strcmp(nodes[i]->name, name) == 0) {
-            return nodes[i];
-        }
-    }
-    return NULL;
-}
-
-static void complain_of_node(fxtap_reader *reader, const fxtap_graph_info *const *graphs, size_t n_graphs,
-                             int64_t graph, const char *name)
-{
-    char where[32] = ""; /* "graph 2 of " */
-    const char **names = NULL;
-    size_t n_names = 0;
-    for (size_t i = 0; i < n_graphs; i++) {
-        const fxtap_node_info *const *nodes;
-        size_t n;
-        if (fxtap_reader_nodes(reader, graphs[i], &nodes, &n) != FXTAP_OK) {
-            break;
-        }
-        names = must_realloc(names, n_names + n, sizeof *names);
-        for (size_t j = 0; j < n; j++) {
-            names[n_names++] = nodes[j]->name;
-        }
-    }
-    if (graph >= 0) {
-        snprintf(where, sizeof where, "graph %lld of ", (long long)graph);
-    }
-    const char *nearest = nearest_name(name, names, n_names);
-    if (nearest != NULL) {
-        trouble("no operator \"%s\" in %s%s, did you mean %s?", name, where, fxtap_reader_path(reader), nearest);
-    } else {
-        trouble("no operator \"%s\" in %s%s", name, where, fxtap_reader_path(reader));
-    }
-    free(names);
-}
-
 typedef struct found_node {
     const fxtap_node_info *node;
     size_t n_others; /* graphs that have one of that name too */

@@ -36,6 +36,13 @@ fxtap_tensor_query query_of(const selection *chosen);
 /* The graphs that are meant, owned by the caller (free). False: said what is wrong. */
 bool select_graphs(fxtap_reader *reader, const selection *chosen, const fxtap_graph_info ***out, size_t *n_out);
 
+/* The node of that very name; NULL where there is none. */
+const fxtap_node_info *find_in_graph(fxtap_reader *reader, const fxtap_graph_info *graph, const char *name);
+
+/* That no graph among these has such a node, and which may have been meant; `graph` is the one asked for, or -1. */
+void complain_of_node(fxtap_reader *reader, const fxtap_graph_info *const *graphs, size_t n_graphs, int64_t graph,
+                      const char *name);
+
 /* The step that is meant: the one asked for, else the latest whole one, else the latest; NULL where there is none. */
 const fxtap_step_info *select_step(fxtap_reader *reader, const selection *chosen, const fxtap_graph_info *graph);
 

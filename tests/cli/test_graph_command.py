@@ -5,11 +5,14 @@ from __future__ import annotations
 import csv
 import io
 import json
+import sqlite3
 from pathlib import Path
 
 import pytest
 
 from program_run import Run
+
+RANK = "worldsize1_global_rank0"
 
 
 def test_python_is_the_default(run: Run, small: Path) -> None:
@@ -78,6 +81,28 @@ def test_parts(run: Run, small: Path) -> None:
     assert done.returncode == 0 and "mul = " not in done.stdout  # it has no modules
     done = run("graph", small, "--around", "nope")
     assert (done.returncode, done.stderr) == (2, "fxtap: no node named nope\n")
+
+
+def test_around_finds_the_graph(run: Run, small: Path) -> None:
+    with sqlite3.connect(small / RANK / "fxtap.db") as index:
+        columns = "run_id, 2, kind, strict_key, structural_key, occurrence + 1, record"
+        made = index.execute(f"INSERT INTO graph SELECT NULL, {columns} FROM graph").lastrowid
+        columns = (
+            "source_file, source_line, source_function, source_code, stack, module_path, module_type, flags, skipped"
+        )
+        select = f"SELECT NULL, {made}, position, name, target, stem, {columns} FROM node"
+        index.execute(f"INSERT INTO node {select}")
+        index.execute("UPDATE node SET name = 'first_mul' WHERE name = 'mul' AND graph_id <> ?", (made,))
+    index.close()
+    done = run("graph", small, "--around", "mul", "--hops", "0")
+    assert (done.returncode, done.stderr) == (0, "") and "mul = " in done.stdout
+    assert done.stdout == run("graph", small, "--around", "mul", "--hops", "0", "--graph", "2").stdout
+    done = run("graph", small, "--around", "sum_1")
+    assert done.returncode == 2 and 'graphs 1, 2 have a node "sum_1": choose one with --graph G' in done.stderr
+    assert len(done.stdout.splitlines()) == 3  # the titles and the two
+    assert 'no operator "mull" in ' in run("graph", small, "--around", "mull").stderr
+    assert "did you mean mul?" in run("graph", small, "--around", "mull").stderr
+    assert "2 graphs: choose one" in run("graph", small).stderr
 
 
 @pytest.mark.parametrize(
