@@ -52,9 +52,9 @@ static const struct option long_options[] = {
 };
 
 static const char help[] =
-    "Usage: fxtap compare [OPTION]... GOLDEN TARGET\n"
-    "       fxtap compare [OPTION]... --step A:B DUMP    (or --run, --graph, --rank)\n"
-    "       fxtap compare [OPTION]... --across-ranks DUMP\n"
+    "usage: fxtap compare [options] GOLDEN TARGET\n"
+    "       fxtap compare [options] --step A:B DUMP    (or --run, --graph, --rank)\n"
+    "       fxtap compare [options] --across-ranks DUMP\n"
     "\n"
     "Find the first operator that went wrong. GOLDEN is taken as right, TARGET is\n"
     "judged. Each is a dump, a rank, graph or step folder of one, any folder of .npy\n"

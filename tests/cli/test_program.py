@@ -606,6 +606,11 @@ if __name__ == "__main__":
     sys.exit(pytest.main([__file__]))
 
 
+@pytest.mark.parametrize("command", ["check", "compare", "graph", "ls", "run", "show", "stat"])
+def test_help_begins_alike(run: Run, command: str) -> None:
+    assert run(command, "--help").stdout.startswith(f"usage: fxtap {command} [options] ")
+
+
 def test_help_of_a_command(run: Run) -> None:
     """``fxtap help COMMAND`` is ``fxtap COMMAND --help``; of what is no command it fails."""
     assert run("help", "ls").stdout == run("ls", "--help").stdout
