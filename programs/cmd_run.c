@@ -1,9 +1,12 @@
 /* cmd_run.c - fxtap run: hands a script to Python, with fxtap as torch.compile's default backend. */
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
+#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "options.h"
@@ -45,6 +48,33 @@ static const char *find_python(const run_options *chosen, char buffer[PATH_MAX])
     return buffer[0] != '\0' ? buffer : "python3";
 }
 
+/*
+ * Whether that Python lacks the package. A folder of that name, as a clone beside the script, is none. What else may be
+ * wrong with it, it says itself once it runs.
+ */
+static bool lacks_fxtap(const char *python)
+{
+    static const char code[] = "import sys, importlib.util as u; s = u.find_spec('fxtap'); "
+                               "sys.exit(77 if s is None or s.origin is None else 0)";
+    char *line[] = {strdup(python), strdup("-c"), strdup(code), NULL};
+    posix_spawn_file_actions_t actions;
+    pid_t child;
+    int status = 0;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+    posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
+    posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
+    if (posix_spawnp(&child, python, &actions, NULL, line, environ) == 0) {
+        while (waitpid(child, &status, 0) == -1 && errno == EINTR) {
+        }
+    }
+    posix_spawn_file_actions_destroy(&actions);
+    for (size_t i = 0; line[i] != NULL; i++) {
+        free(line[i]);
+    }
+    return WIFEXITED(status) && WEXITSTATUS(status) == 77;
+}
+
 /* ---- the environment ---- */
 
 /* Patterns become one list, between commas as FXTAP_FILTER has it. */
@@ -82,6 +112,10 @@ static int execute(const run_options *chosen, char **arguments, int n_arguments)
     enum { N_BEGIN = 3 };
     char buffer[PATH_MAX];
     const char *python = find_python(chosen, buffer);
+    if (lacks_fxtap(python)) {
+        return trouble("%s has no module fxtap: install it there (%s -m pip install ., in fxtap's sources), or name "
+                       "another Python by --python or FXTAP_PYTHON", python, python);
+    }
     if (!set_environment(chosen)) {
         trouble("out of memory");
         return EXIT_TROUBLE;

@@ -71,6 +71,23 @@ def test_statistics_alone(program: str, tmp_path: Path) -> None:
     assert (checked.returncode, checked.stdout) == (0, "no files to check\n")
 
 
+def test_a_python_without_fxtap(program: str, tmp_path: Path) -> None:
+    (tmp_path / "script.py").write_text("print('ran')\n")
+    bare = tmp_path / "python-bare"
+    bare.write_text(f'#!/bin/sh\nexec "{sys.executable}" -I -S "$@"\n')
+    bare.chmod(0o755)
+    (tmp_path / "fxtap").mkdir()  # as a clone in the working directory: no package
+    for how in (["--python", str(bare)], []):
+        done = subprocess.run(
+            [program, "run", *how, "script.py"],
+            cwd=tmp_path, env={**os.environ, "FXTAP_PYTHON": str(bare)}, capture_output=True, text=True, timeout=60,
+            check=False,
+        )  # fmt: skip
+        assert (done.returncode, done.stdout) == (2, "")
+        assert done.stderr.startswith(f"fxtap: {bare} has no module fxtap: install it there")
+        assert "--python or FXTAP_PYTHON" in done.stderr and done.stderr.count("\n") == 1
+
+
 def test_a_script_that_raises(program: str, tmp_path: Path) -> None:
     (tmp_path / "script.py").write_text("raise ValueError('the script says so')\n")
     done = subprocess.run(
