@@ -204,6 +204,10 @@ typedef struct fxtap_origin {
     bool follows;           /* INPUT, WEIGHT, DRIFT, BEFORE: an earlier call went wrong before, which may be why */
     const char *literal; /* a literal argument that differs, in words: "eps: golden 1e-05, target 0.1"; NULL if none */
     const char *between; /* BEFORE: operators above the input that one side alone has, in words: "mul, only in target" */
+    const char *between_source; /* the line that called the first of these, "model.py:12"; this and the next two NULL
+                                   where not known */
+    const char *between_code;   /* its text */
+    const char *between_module; /* path of its module */
     const char *other_target; /* target side's operator, where the two sides call different ones */
     const fxtap_neighbourhood *around; /* the graph two hops around it; NULL without a record, and after the first few */
 } fxtap_origin;

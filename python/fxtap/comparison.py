@@ -158,6 +158,9 @@ class Origin:
         An argument written in the code that differs, in words: ``eps: golden 1e-05, target 0.1``; else None.
     between
         For "before", the operators above the input that one side alone has: ``_to_copy, only in target``; else None.
+    between_source, between_code, between_module
+        Where the first of these stands: "file:line" of the line that called it, its text, the path of the module; each
+        None where not known.
     """
 
     reason: str
@@ -169,6 +172,9 @@ class Origin:
     other_target: str | None
     literal: str | None
     between: str | None
+    between_source: str | None
+    between_code: str | None
+    between_module: str | None
 
     @property
     def node(self) -> str:

@@ -71,12 +71,18 @@ fxtap_status fx_find_origins(fx_batch *batch, const fx_group_nodes *group);
 
 /* ---- between.c ---- */
 
+typedef struct fx_between {
+    fxtap_buffer words;           /* "_to_copy, _to_copy_1, only in target"; empty: there are none */
+    const fxtap_node_info *first; /* of these; NULL: there are none */
+} fx_between;
+
 /*
- * Appends, in words, the operators that one side alone has above an input of `node` of that side, up to what has a
- * counterpart: "_to_copy, _to_copy_1, only in target". Nothing where there are none.
+ * Appends the operators that one side alone has above an input of `node` of that side, up to what has a counterpart.
  */
 fxtap_status fx_name_between(const fx_group_nodes *group, const fx_wiring *wiring, bool is_golden, size_t node,
-                             const char *position, fxtap_buffer *out);
+                             const char *position, fx_between *out);
+/* Copies what was found, if anything, and where the first stands, into an origin. */
+fxtap_status fx_keep_between(fx_arena *arena, const fx_between *between, fxtap_origin *origin);
 
 /* ---- judge.c, run.c ---- */
 

@@ -2,6 +2,7 @@
  * between.c - the operators above an input that one side alone has: a cast that somebody put in, a mutation, a decomposed
  * operator. They have no counterpart to be compared with, so an error that they make is seen first where they are read.
  */
+#include <inttypes.h>
 #include <string.h>
 
 #include "compare/batch.h"
@@ -63,13 +64,15 @@ static void climb_from(climb *c, size_t node, const char *position)
     }
 }
 
-static void name_nodes(const climb *c, fxtap_buffer *out)
+static void name_nodes(const climb *c, fx_between *between)
 {
+    fxtap_buffer *out = &between->words;
     size_t n_found = 0, before = out->length;
     for (size_t i = 0; i < c->n; i++) {
         if (!c->is_wanted[i] || c->is_paired[i] || c->nodes[i] == NULL) {
             continue;
         }
+        between->first = between->first == NULL ? c->nodes[i] : between->first;
         if (++n_found <= SHOWN_NODES) {
             fxtap_buffer_printf(out, "%s%s", out->length > before ? ", " : before > 0 ? "; " : "", c->nodes[i]->name);
         }
@@ -83,7 +86,7 @@ static void name_nodes(const climb *c, fxtap_buffer *out)
 }
 
 fxtap_status fx_name_between(const fx_group_nodes *group, const fx_wiring *wiring, bool is_golden, size_t node,
-                             const char *position, fxtap_buffer *out)
+                             const char *position, fx_between *out)
 {
     climb c = {.group = group, .wiring = wiring, .is_golden = is_golden};
     bool done = begin(&c);
@@ -92,5 +95,27 @@ fxtap_status fx_name_between(const fx_group_nodes *group, const fx_wiring *wirin
         name_nodes(&c, out);
     }
     end(&c);
-    return done ? fxtap_buffer_status(out) : FXTAP_E_NOMEM;
+    return done ? fxtap_buffer_status(&out->words) : FXTAP_E_NOMEM;
+}
+
+static bool keep_text(fx_arena *arena, const char *text, const char **out)
+{
+    *out = text[0] == '\0' ? NULL : fx_arena_strdup(arena, text);
+    return text[0] == '\0' || *out != NULL;
+}
+
+fxtap_status fx_keep_between(fx_arena *arena, const fx_between *between, fxtap_origin *origin)
+{
+    const fxtap_node_info *first = between->first;
+    if (first == NULL) {
+        return FXTAP_OK;
+    }
+    bool is_kept = keep_text(arena, between->words.bytes, &origin->between) &&
+                   keep_text(arena, first->source_code, &origin->between_code) &&
+                   keep_text(arena, first->module_path, &origin->between_module);
+    if (is_kept && first->source_file[0] != '\0') {
+        origin->between_source = fx_arena_printf(arena, "%s:%" PRId32, first->source_file, first->source_line);
+        is_kept = origin->between_source != NULL;
+    }
+    return is_kept ? FXTAP_OK : FXTAP_E_NOMEM;
 }

@@ -308,23 +308,22 @@ static const char *target_position(const search *s, const fxtap_pair *pair)
     return tensor != NULL ? tensor->position : pair->position;
 }
 
-/* The operators above an input that differs which have no counterpart; NULL where there are none. */
-static fxtap_status name_between(search *s, const fx_node_pair *node, const fxtap_pair *pair, const char **out)
+/* The operators above an input that differs which have no counterpart, and where the first of them stands. */
+static fxtap_status name_between(search *s, const fx_node_pair *node, const fxtap_pair *pair, fxtap_origin *origin)
 {
-    fxtap_buffer words;
-    fxtap_buffer_init(&words);
+    fx_between found = {.first = NULL};
+    fxtap_buffer_init(&found.words);
     fxtap_status status = load_target_wiring(s);
     if (status == FXTAP_OK && s->target_wiring != NULL && node->target != NULL) {
-        status = fx_name_between(s->nodes, s->target_wiring, false, node->target->order, target_position(s, pair), &words);
+        status = fx_name_between(s->nodes, s->target_wiring, false, node->target->order, target_position(s, pair), &found);
     }
     if (status == FXTAP_OK && s->wiring != NULL && node->golden != NULL) {
-        status = fx_name_between(s->nodes, s->wiring, true, node->golden->order, pair->position, &words);
+        status = fx_name_between(s->nodes, s->wiring, true, node->golden->order, pair->position, &found);
     }
-    if (status == FXTAP_OK && words.length > 0) {
-        *out = fx_arena_strdup(&s->report->arena, words.bytes);
-        status = *out == NULL ? FXTAP_E_NOMEM : FXTAP_OK;
+    if (status == FXTAP_OK) {
+        status = fx_keep_between(&s->report->arena, &found, origin);
     }
-    fxtap_buffer_clear(&words);
+    fxtap_buffer_clear(&found.words);
     return status;
 }
 
@@ -343,7 +342,7 @@ static fxtap_status add_origin(search *s, const fx_node_pair *node, const fxtap_
     bool is_input = pair->io == FXTAP_INPUT;
     origin.literal = is_input || node->golden == NULL ? NULL : differing_literal(s, node, node->golden->order);
     if (reason == FXTAP_ORIGIN_BEFORE) {
-        fxtap_status status = name_between(s, node, pair, &origin.between);
+        fxtap_status status = name_between(s, node, pair, &origin);
         if (status != FXTAP_OK) {
             return status;
         }

@@ -214,6 +214,9 @@ static void write_origins(fxtap_json *json, const fxtap_report *report)
         fxtap_json_string(json, "other", origin->other_target);
         fxtap_json_string(json, "literal", origin->literal);
         fxtap_json_string(json, "between", origin->between);
+        fxtap_json_string(json, "between_source", origin->between_source);
+        fxtap_json_string(json, "between_code", origin->between_code);
+        fxtap_json_string(json, "between_module", origin->between_module);
         fxtap_json_string(json, "input", origin->input);
         fxtap_json_bool(json, "weight", origin->reason == FXTAP_ORIGIN_WEIGHT);
         fxtap_json_bool(json, "outside", origin->pair->io == FXTAP_INPUT);

@@ -133,6 +133,9 @@ static void write_origin(fxtap_json *json, const fxtap_origin *origin)
     }
     fxtap_json_string(json, "literal", origin->literal);
     fxtap_json_string(json, "between", origin->between);
+    fxtap_json_string(json, "between_source", origin->between_source);
+    fxtap_json_string(json, "between_code", origin->between_code);
+    fxtap_json_string(json, "between_module", origin->between_module);
     if (origin->pair->measured) {
         metrics(json, origin->pair);
         worst(json, origin->pair);

@@ -77,22 +77,23 @@ static void error_lines(const fx_page *p, const fxtap_pair *pair)
     fxtap_buffer_text(p->out, "\n");
 }
 
-static void literal_line(const fx_page *p, const fxtap_origin *origin)
+static void text_line(const fx_page *p, const char *label, const char *before, const char *text, bool keep_end)
 {
-    if (origin->literal != NULL) {
-        fx_page_label(p, "literal");
-        fx_page_text(p, origin->literal, p->width - 10, false);
+    if (text != NULL) {
+        fx_page_label(p, label);
+        fxtap_buffer_text(p->out, before);
+        fx_page_text(p, text, p->width - 10 - (int32_t)strlen(before), keep_end);
         fxtap_buffer_text(p->out, "\n");
     }
 }
 
-static void between_line(const fx_page *p, const fxtap_origin *origin)
+/* The operators that lie between, and the place of the first: the pair's own place is where their result is read. */
+static void between_lines(const fx_page *p, const fxtap_origin *origin)
 {
-    if (origin->between != NULL) {
-        fx_page_label(p, "between");
-        fx_page_text(p, origin->between, p->width - 10, false);
-        fxtap_buffer_text(p->out, "\n");
-    }
+    text_line(p, "between", "", origin->between, false);
+    text_line(p, "", "", origin->between_source, true);
+    text_line(p, "", "", origin->between_code, false);
+    text_line(p, "", "in ", origin->between_module, true);
 }
 
 static void input_line(const fx_page *p, const fxtap_origin *origin)
@@ -183,8 +184,8 @@ static void origin_block(const fx_page *p, const fxtap_origin *origin, size_t n_
     heading(p, origin, is_first);
     place_lines(p, pair);
     error_lines(p, pair);
-    literal_line(p, origin);
-    between_line(p, origin);
+    text_line(p, "literal", "", origin->literal, false);
+    between_lines(p, origin);
     input_line(p, origin);
     worst_lines(p, pair);
     if (pair->golden_stats != NULL) {

@@ -303,6 +303,9 @@ void fx_origin_fields(fx_codec *c, fxtap_origin *origin, size_t *pair)
     fx_codec_text(c, &origin->other_target);
     fx_codec_text(c, &origin->literal);
     fx_codec_text(c, &origin->between);
+    fx_codec_text(c, &origin->between_source);
+    fx_codec_text(c, &origin->between_code);
+    fx_codec_text(c, &origin->between_module);
     fx_codec_text(c, &origin->input);
     fx_codec_bool(c, &origin->follows);
     around_fields(c, origin);

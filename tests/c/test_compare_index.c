@@ -9,6 +9,7 @@
 #include "compare/batch.h"
 #include "support_compare.h"
 #include "support_dump.h"
+#include "support_graph.h"
 #include "support_store.h"
 #include "support_tree.h"
 #include "util/memory.h"
@@ -135,6 +136,57 @@ static void what_changed_before_it_was_read_is_an_origin(void **state)
     fxtap_report_free(report);
 }
 
+/* Operators in a row, each on a line and in a module of its own; each adds one to what the one before it put out. */
+static void write_row(const char *root, size_t n, const char *const *names)
+{
+    fxtap_graph *graph = sg_graph(FXTAP_GRAPH_INFERENCE);
+    fxtap_value meta = sg_tensor(graph, FXTAP_FLOAT32, "cpu", "4");
+    fxtap_node last = sg_node(graph, FXTAP_OP_PLACEHOLDER, "x", "x", 0, NULL, meta);
+    for (size_t i = 0; i < n; i++) {
+        char stack[128], module[32];
+        snprintf(stack, sizeof stack, "  File \"%s.py\", line %zu, in forward\n    x = %s(x)\n", names[i], i, names[i]);
+        snprintf(module, sizeof module, "layers.%s", names[i]);
+        fxtap_value argument = sg_ref(graph, last);
+        fxtap_node_desc desc = {.struct_size = sizeof desc, .op = FXTAP_OP_CALL_FUNCTION, .name = names[i],
+                                .target = "aten.relu.default", .args = &argument, .n_args = 1, .meta = meta,
+                                .stack_trace = stack, .module_path = module, .module_type = "Layer"};
+        last = sg_add(graph, &desc);
+    }
+    fxtap_dump_options options = ss_options(root);
+    fxtap_dump *dump = ss_open(&options);
+    fxtap_capture *capture = NULL;
+    assert_int_equal(fxtap_dump_add_graph(dump, graph, 1, NULL, &capture), FXTAP_OK);
+    fxtap_graph_free(graph);
+    assert_int_equal(ss_run(capture, n, (float[]){1, 2, 3, 4}, 4, NULL), FXTAP_OK);
+    fxtap_dump_close(dump);
+}
+
+static void put_between(const sides *both)
+{
+    write_row(both->golden, 2, (const char *const[]){"first", "reader"});
+    write_row(both->target, 4, (const char *const[]){"first", "cast", "back", "reader"});
+}
+
+/* The pair stands on the reader's line; the place of the first operator in between is told beside it. */
+static void what_came_between_is_placed(void **state)
+{
+    sides *both = *state;
+    put_between(both);
+    for (int turn = 0; turn < 2; turn++) {
+        fxtap_report *report = turn == 0 ? sc_compare(both->golden, both->target, NULL)
+                                         : sc_compare(both->target, both->golden, NULL);
+        assert_int_equal(fxtap_report_origin_count(report), 1);
+        const fxtap_origin *origin = fxtap_report_origin(report, 0);
+        assert_int_equal(origin->reason, FXTAP_ORIGIN_BEFORE);
+        assert_string_equal(origin->pair->source_file, "reader.py");
+        assert_string_equal(origin->between, turn == 0 ? "cast, back, only in target" : "cast, back, only in golden");
+        assert_string_equal(origin->between_source, "cast.py:1");
+        assert_string_equal(origin->between_code, "x = cast(x)");
+        assert_string_equal(origin->between_module, "layers.cast");
+        fxtap_report_free(report);
+    }
+}
+
 /* ---- memory ---- */
 
 static fxtap_status print_all(const fxtap_report *report)
@@ -256,6 +308,7 @@ int main(void)
         SIDED(what_an_earlier_call_put_out_is_no_origin),
         SIDED(what_follows_an_error_is_told_so),
         SIDED(what_changed_before_it_was_read_is_an_origin),
+        SIDED(what_came_between_is_placed),
         SIDED(each_allocation_may_fail),
         SIDED(each_allocation_may_fail_where_something_came_between),
         SIDED(progress_may_stop_it),

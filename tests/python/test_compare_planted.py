@@ -1,5 +1,6 @@
 """The origin that a comparison names first is the operator that was made wrong; equal runs have none."""
 
+import json
 import random
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -183,19 +184,25 @@ def test_another_activation_is_held_against_its_own_operator(
     assert all("detach" not in f"{origin.target} {origin.other_target}" for origin in report.origins)
 
 
+class Cast(nn.Module):
+    def forward(self, y: torch.Tensor) -> torch.Tensor:
+        return y.bfloat16().float()  # there and back
+
+
 class OneSided(nn.Module):
     """Operators that one side alone has between two that both have."""
 
     def __init__(self, kind: str = "") -> None:
         super().__init__()
         self.first, self.norm, self.second = nn.Linear(8, 8), nn.LayerNorm(8), nn.Linear(8, 8)
+        self.cast = Cast()
         self.kind = kind
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         x = self.norm(self.first(x))
         y = x.sin()
         if self.kind == "cast":
-            y = y.bfloat16().float()
+            y = self.cast(y)
         if self.kind == "in place":
             y[:, 0].add_(0.1)
         if self.kind == "custom":
@@ -203,6 +210,10 @@ class OneSided(nn.Module):
         if self.kind == "transposed":
             return nn.functional.linear(y, self.second.weight.t(), self.second.bias).tanh() + y
         return self.second(y).tanh() + y
+
+
+def place_between(origin: fxtap.comparison.Origin) -> tuple[str | None, ...]:
+    return origin.between, origin.between_source, origin.between_code, origin.between_module
 
 
 def dump_one_sided(root: Path, kind: str, **options: Any) -> None:
@@ -213,32 +224,46 @@ def dump_one_sided(root: Path, kind: str, **options: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "kind, node, between",
+    "kind, between, code",
     [
-        ("cast", "addmm_1", "_to_copy, _to_copy_1"),
-        ("in place", "addmm_1", "select, add, select_scatter"),
-        ("custom", "addmm_1", "cummax"),
-        ("transposed", "addmm_1", "t_2"),
+        ("cast", "_to_copy, _to_copy_1", "return y.bfloat16().float()  # there and back"),
+        ("in place", "select, add, select_scatter", "y[:, 0].add_(0.1)"),
+        ("custom", "cummax", "y = torch.cummax(y, 0).values"),
+        ("transposed", "t_2", "return nn.functional.linear(y, self.second.weight.t(), self.second.bias).tanh() + y"),
     ],
 )
-def test_operator_that_one_side_alone_has_is_named(kind: str, node: str, between: str, tmp_path: Path) -> None:
+def test_operator_that_one_side_alone_has_is_named(kind: str, between: str, code: str, tmp_path: Path) -> None:
+    """It, the line that called it and that line's module: where its result is read is another line."""
     dump_one_sided(tmp_path / "without", "")
     dump_one_sided(tmp_path / "with", kind)
     report = fxtap.compare(tmp_path / "without", tmp_path / "with")
-    assert [(origin.reason, origin.node) for origin in report.origins] == [("before", node)]
+    assert [(origin.reason, origin.node) for origin in report.origins] == [("before", "addmm_1")]
     assert report.origins[0].pair.io == "INPUT"
-    assert report.origins[0].between == f"{between}, only in target"
-    assert f"Origin  before {node}" in str(report) and between in str(report)
+    lines = Path(__file__).read_text().splitlines()
+    number = next(n for n, line in enumerate(lines, 1) if line.strip() == code)
+    module = "L['self'].cast" if kind == "cast" else None
+    place = (f"{__file__}:{number}", code, module)
+    assert place_between(report.origins[0]) == (f"{between}, only in target", *place)
+    shown = report.to_text(width=200)
+    assert "Origin  before addmm_1" in shown and all(f"          {text}\n" in shown for text in place[:2])
+    assert f"between {between}, only in target\n" in shown and (module is None or f"          in {module}\n" in shown)
+    fields = json.loads(report.to_json())["origins"][0]
+    assert tuple(fields[f"between{name}"] for name in ("", "_source", "_code", "_module")) == place_between(
+        report.origins[0]
+    )
+    merged = fxtap.comparison.Report.merge([report.serialise()])
+    assert merged.to_json() == report.to_json() and merged.to_html() == report.to_html()
     report = fxtap.compare(tmp_path / "with", tmp_path / "without")
     assert [origin.reason for origin in report.origins] == ["before"]
-    assert report.origins[0].between == f"{between}, only in golden"
+    assert place_between(report.origins[0]) == (f"{between}, only in golden", *place)
 
 
 def test_error_above_what_a_filter_kept_begins_at_the_first_that_was_kept(tmp_path: Path) -> None:
     dump_one_sided(tmp_path / "good", "", filter=["tanh", "sin"])
     dump_one_sided(tmp_path / "bad", "transposed", filter=["tanh", "sin"])
     report = fxtap.compare(tmp_path / "good", tmp_path / "bad")
-    assert [(origin.reason, origin.node, origin.between) for origin in report.origins] == [("before", "tanh", None)]
+    assert [(origin.reason, origin.node) for origin in report.origins] == [("before", "tanh")]
+    assert place_between(report.origins[0]) == (None,) * 4
     assert report.origins[0].n_carried == 1
 
 
