@@ -34,13 +34,15 @@ static const char *base_name(const char *path)
     return slash == NULL ? path : slash + 1;
 }
 
-/* ---- keys: NULL means that the node takes no part in the pass ---- */
+/* ---- keys: NULL means that memory has run out, this one that the node takes no part in the pass ---- */
+
+static const char no_key[] = "";
 
 static const char *key_by_position(fx_arena *arena, const fx_node_list *list, size_t i, bool is_golden)
 {
     (void)is_golden;
     const fxtap_node_info *info = list->items[i].info;
-    return info == NULL ? NULL : fx_arena_printf(arena, "%zu\x1f%s", info->order, info->target);
+    return info == NULL ? no_key : fx_arena_printf(arena, "%zu\x1f%s", info->order, info->target);
 }
 
 static const char *join_texts(fx_arena *arena, const char *first, const char *second, const char *third)
@@ -98,13 +100,13 @@ static const char *key_by_line(fx_arena *arena, const fx_node_list *list, size_t
 {
     (void)is_golden;
     const fx_node_entry *node = &list->items[i];
-    return code_of(node)[0] == '\0' || node->output == NULL ? NULL : line_key(arena, node);
+    return code_of(node)[0] == '\0' || node->output == NULL ? no_key : line_key(arena, node);
 }
 
 static const char *key_by_line_and_target(fx_arena *arena, const fx_node_list *list, size_t i, bool is_golden)
 {
     const char *line = key_by_line(arena, list, i, is_golden);
-    return line == NULL ? NULL : fx_arena_printf(arena, "%s\x1f%s", list->items[i].target, line);
+    return line == NULL || line == no_key ? line : fx_arena_printf(arena, "%s\x1f%s", list->items[i].target, line);
 }
 
 static bool same_line(const fx_node_entry *a, const fx_node_entry *b)
@@ -153,13 +155,13 @@ static bool goes_on(const fx_node_list *list, size_t i)
 static const char *key_by_line_end(fx_arena *arena, const fx_node_list *list, size_t i, bool is_golden)
 {
     if (passes_on(&list->items[i])) {
-        return NULL;
+        return no_key;
     }
     size_t last = i;
     while (goes_on(list, last) && passes_on(&list->items[last + 1])) {
         last++;
     }
-    return goes_on(list, last) ? NULL : key_by_line(arena, list, i, is_golden);
+    return goes_on(list, last) ? no_key : key_by_line(arena, list, i, is_golden);
 }
 
 /* The same, or the last one of a line that computes nothing: a dropout that is a clone in inference. */
@@ -173,22 +175,25 @@ static const char *key_by_any_line_end(fx_arena *arena, const fx_node_list *list
         first--;
     }
     bool computes = first > 0 && goes_on(list, first - 1);
-    return computes || goes_on(list, i) ? NULL : key_by_line(arena, list, i, is_golden);
+    return computes || goes_on(list, i) ? no_key : key_by_line(arena, list, i, is_golden);
 }
 
 /* Where the code was edited: names, for lines that the other side has not. */
 static const char *key_by_name_and_shape(fx_arena *arena, const fx_node_list *list, size_t i, bool is_golden)
 {
     const fx_node_entry *node = &list->items[i];
-    const char *shape = node->is_line_known ? NULL : shape_of(arena, node);
-    return shape == NULL ? NULL : fx_arena_printf(arena, "%s\x1f%s", key_by_name(arena, list, i, is_golden), shape);
+    if (node->is_line_known) {
+        return no_key;
+    }
+    const char *shape = shape_of(arena, node), *name = key_by_name(arena, list, i, is_golden);
+    return shape == NULL || name == NULL ? NULL : fx_arena_printf(arena, "%s\x1f%s", name, shape);
 }
 
 static const char *key_by_neighbours(fx_arena *arena, const fx_node_list *list, size_t i, bool is_golden)
 {
     const fx_node_entry *node = &list->items[i];
     if (node->info == NULL || node->is_line_known || passes_on(node)) {
-        return NULL; /* plain files pair by their paths alone; what only passes a value on may pass on any */
+        return no_key; /* plain files pair by their paths alone; what only passes a value on may pass on any */
     }
     size_t anchor = 0; /* the golden index, plus one, of the nearest paired node before this one */
     for (size_t before = i; before > 0 && anchor == 0; before--) {
@@ -223,7 +228,10 @@ static fxtap_status list_keys(fx_arena *arena, const fx_node_list *list, key_fun
     for (size_t i = 0; i < list->n_items; i++) {
         if (list->items[i].partner == FX_MISSING) {
             const char *key = key_of(arena, list, i, is_golden);
-            if (key != NULL) {
+            if (key == NULL) {
+                return FXTAP_E_NOMEM;
+            }
+            if (key != no_key) {
                 keys[n++] = (keyed){key, i};
             }
         }
@@ -426,7 +434,7 @@ static const char *key_by_code_alone(fx_arena *arena, const fx_node_list *list, 
 {
     (void)arena;
     (void)is_golden;
-    return code_of(&list->items[i])[0] == '\0' ? NULL : code_of(&list->items[i]);
+    return code_of(&list->items[i])[0] == '\0' ? no_key : code_of(&list->items[i]);
 }
 
 static fxtap_status mark_known_lines(fx_node_list *golden, fx_node_list *target)

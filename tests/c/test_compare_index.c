@@ -275,6 +275,12 @@ static void each_allocation_may_fail_where_something_came_between(void **state)
     fail_each_allocation(*state, true);
 }
 
+static void each_allocation_may_fail_where_operators_lie_between(void **state)
+{
+    put_between(*state);
+    fail_each_allocation(*state, false);
+}
+
 /* ---- stopping ---- */
 
 static bool refuse(void *context, uint64_t done, uint64_t total)
@@ -311,6 +317,7 @@ int main(void)
         SIDED(what_came_between_is_placed),
         SIDED(each_allocation_may_fail),
         SIDED(each_allocation_may_fail_where_something_came_between),
+        SIDED(each_allocation_may_fail_where_operators_lie_between),
         SIDED(progress_may_stop_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
