@@ -27,10 +27,10 @@ def assert_dumps_close(golden: Dump, target: Dump | None = None, **options: Any)
     ------
     AssertionError
         They differ, something is missing on one side, or a file cannot be read. The message is the report as the
-        program prints it.
+        program prints it, the verdict first.
     """
     __tracebackhide__ = True
     report = compare(golden, target, **options)
     if report.exit_status != 0:
-        raise AssertionError("\n" + report.to_text())
+        raise AssertionError(report.to_text())
     return report
