@@ -60,7 +60,12 @@ def _count(number: int, noun: str) -> str:
 
 
 def _hint(name: str, known: Iterable[str]) -> str:
-    near = difflib.get_close_matches(name, dict.fromkeys(known), n=1)
+    """Return what may have been meant: a near name, one that holds what was typed, or the longest that begins it."""
+    names = list(dict.fromkeys(known))
+    near = difflib.get_close_matches(name, names, n=1)
+    if not near and len(name) > 1:
+        near = [other for other in names if name.lower() in other.lower()]
+        near = near or sorted((other for other in names if name.startswith(other)), key=len, reverse=True)
     return f"; did you mean {near[0]!r}?" if near else ""
 
 

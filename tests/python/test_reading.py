@@ -71,6 +71,12 @@ def test_patterns_and_names(root: Path) -> None:
     assert len(dump.tensors(io="output")) + len(dump.tensors(io="INPUT")) == len(everything)
     with pytest.raises(KeyError, match=r"no node or tensor 'adm' in .*; did you mean 'addmm'"):
         dump["adm"]
+    for typed, hint in (("mm", "'addmm'"), ("ADDMM", "'addmm'"), ("addmm.OUTPUT.0", "'addmm'"), ("ad", "'addmm'")):
+        with pytest.raises(KeyError, match=f"no node or tensor '{typed}' in .*; did you mean {hint}"):
+            dump[typed]
+    with pytest.raises(KeyError) as caught:
+        dump["nothing_like_it"]
+    assert "did you mean" not in str(caught.value)
     with pytest.raises(ValueError, match="INPUT"):
         dump.tensors(io="in")
     with pytest.raises(LookupError, match="no node 'adm'; did you mean 'addmm'"):
