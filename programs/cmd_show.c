@@ -190,8 +190,7 @@ static void append_origin(fxtap_buffer *out, const fxtap_node_info *node, bool w
 
 static void append_layout(fxtap_buffer *out, const fxtap_tensor_info *info)
 {
-    fxtap_buffer_text(out, "  ");
-    text_append_type(out, info->dtype, info->shape, info->ndim);
+    bool is_dense_list = info->ndim == 1 && info->strides != NULL && info->strides[0] == 1;
     if (info->dtype != info->saved_dtype) {
         fxtap_buffer_printf(out, " (saved as %s)", fxtap_dtype_name(info->saved_dtype));
     }
@@ -199,7 +198,7 @@ static void append_layout(fxtap_buffer *out, const fxtap_tensor_info *info)
         fxtap_buffer_text(out, "  ");
         text_append(out, info->layout);
     }
-    if (info->strides != NULL && info->ndim > 0) {
+    if (info->strides != NULL && info->ndim > 0 && !is_dense_list) {
         fxtap_buffer_text(out, "  strides ");
         for (int32_t i = 0; i < info->ndim; i++) {
             fxtap_buffer_printf(out, "%s%lld", i > 0 ? ", " : "", (long long)info->strides[i]);
@@ -317,8 +316,10 @@ static bool append_tensor(fxtap_buffer *out, const show_options *options, fxtap_
         append_unreadable(out);
         return false;
     }
-    append_layout(out, info);
+    fxtap_buffer_text(out, "  ");
+    text_append_type(out, info->dtype, info->shape, info->ndim);
     bool is_told = append_few(out, options, list, i);
+    append_layout(out, info);
     fxtap_buffer_text(out, "\n");
     bool is_well = is_told || append_many(out, options, list, i);
     if (info->path != NULL) {
