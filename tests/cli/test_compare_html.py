@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -107,6 +108,32 @@ def test_a_malicious_name_stays_text(run: Run, browser: Browser, tmp_path: Path)
     assert browser.value("document.scripts.length") == 2
     assert "<!--<script>.npy" in browser.value(ROWS)
     assert any(HOSTILE in name for name in browser.value(ROWS))
+
+
+@pytest.mark.parametrize("is_placed", [True, False])
+def test_what_lies_between_is_placed(is_placed: bool, run: Run, browser: Browser, tmp_path: Path) -> None:
+    """The chains here have no operators that one side alone has: the page's data are given some."""
+    write_chain(tmp_path / "good")
+    write_chain(tmp_path / "bad", wrong=4)
+    page = make_page(run, tmp_path, tmp_path / "good", tmp_path / "bad")
+    none = '"between":null,"between_source":null,"between_code":null,"between_module":null'
+    fields = {"between": "cast, only in target"}
+    if is_placed:
+        fields |= {"between_source": "cast.py:7", "between_code": "y = <img src=x>", "between_module": "layers.cast"}
+    text = page.read_text()
+    assert text.count(none) == 1
+    given = json.dumps({**dict.fromkeys(re.findall("between[a-z_]*", none)), **fields}).replace("<", "\\u003c")
+    page.write_text(text.replace(none, given[1:-1]))
+    browser.messages.clear()
+    browser.open(page)
+    assert browser.messages == []
+    shown = (
+        "[...document.querySelectorAll('.origin dt')].find(t => t.textContent === 'between').nextSibling.textContent"
+    )
+    assert browser.value(f"{label}.nextSibling.textContent") == "cast, only in target" + (
+        "cast.py:7y = <img src=x>in layers.cast" if is_placed else ""
+    )
+    assert browser.value("document.querySelectorAll('img').length") == 0
 
 
 def test_asks_nothing_of_a_network(run: Run, tmp_path: Path) -> None:
