@@ -127,9 +127,7 @@ def test_what_lies_between_is_placed(is_placed: bool, run: Run, browser: Browser
     browser.messages.clear()
     browser.open(page)
     assert browser.messages == []
-    shown = (
-        "[...document.querySelectorAll('.origin dt')].find(t => t.textContent === 'between').nextSibling.textContent"
-    )
+    label = "[...document.querySelectorAll('.origin dt')].find(t => t.textContent === 'between')"
     assert browser.value(f"{label}.nextSibling.textContent") == "cast, only in target" + (
         "cast.py:7y = <img src=x>in layers.cast" if is_placed else ""
     )
