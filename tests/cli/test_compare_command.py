@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 import re
 import shutil
 import signal
@@ -18,7 +17,7 @@ import numpy as np
 import pytest
 
 from chains import STEP, write_chain
-from program_run import Run
+from program_run import Run, strict_json
 
 DOCS = Path(__file__).resolve().parent.parent.parent / "docs"
 
@@ -33,14 +32,6 @@ def write_index(rank: Path, version: int) -> None:
             f"PRAGMA application_id = {0x66787470}; PRAGMA user_version = {version}; CREATE TABLE run(id);"
         )
     index.close()
-
-
-def reject_constant(name: str) -> None:
-    raise ValueError(f"{name} is not JSON")
-
-
-def strict_json(text: str) -> Any:
-    return json.loads(text, parse_constant=reject_constant)
 
 
 @pytest.fixture
