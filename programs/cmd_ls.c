@@ -228,7 +228,7 @@ static bool print_operators(fxtap_buffer *out, fxtap_reader *reader, const ls_op
 static const table_column tensor_columns[] = {
     {"#", true, ELIDE_NEVER, 0, 0},        {"node", false, ELIDE_NAME, 10, 0},
     {"tensor", false, ELIDE_END, 8, 0},    {"argument", false, ELIDE_END, 6, 4},
-    {"type", false, ELIDE_TYPE, 12, 0},     {"mean", true, ELIDE_NEVER, 0, 3},
+    {"type", false, ELIDE_TYPE, 12, 0},    {"mean", true, ELIDE_NEVER, 0, 3},
     {"std", true, ELIDE_NEVER, 0, 2},      {"absmax", true, ELIDE_NEVER, 0, 5},
     {"", false, ELIDE_NEVER, 0, 0},
 };
@@ -344,8 +344,8 @@ static int print_graph(fxtap_buffer *out, fxtap_reader *reader, const ls_options
 static int print_plain(fxtap_buffer *out, fxtap_reader *reader, const ls_options *options)
 {
     static const table_column columns[] = {
-        {"file", false, ELIDE_NAME, 20, 0}, {"type", false, ELIDE_TYPE, 12, 0}, {"mean", true, ELIDE_NEVER, 0, 3},
-        {"std", true, ELIDE_NEVER, 0, 2},     {"absmax", true, ELIDE_NEVER, 0, 5},  {"", false, ELIDE_NEVER, 0, 0},
+        {"file", false, ELIDE_NAME, 20, 0}, {"type", false, ELIDE_TYPE, 12, 0},  {"mean", true, ELIDE_NEVER, 0, 3},
+        {"std", true, ELIDE_NEVER, 0, 2},   {"absmax", true, ELIDE_NEVER, 0, 5}, {"", false, ELIDE_NEVER, 0, 0},
     };
     fxtap_tensor_query query = query_of(&options->chosen);
     fxtap_tensor_list *list = NULL;

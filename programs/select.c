@@ -94,7 +94,7 @@ const fxtap_node_info *find_in_graph(fxtap_reader *reader, const fxtap_graph_inf
 }
 
 void complain_of_node(fxtap_reader *reader, const fxtap_graph_info *const *graphs, size_t n_graphs,
-                             int64_t graph, const char *name)
+                      int64_t graph, const char *name)
 {
     char where[32] = ""; /* "graph 2 of " */
     const char **names = NULL;

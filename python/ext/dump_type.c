@@ -110,7 +110,8 @@ static int take_text(PyObject *text, PyObject **bytes_out, const char **text_out
 static PyObject *new_dump(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
     static char *names[] = {"path",        "world_size", "rank",     "type",    "sync", "dedup",
-                            "queue_bytes", "threads",    "lent_threads", "versions", "command", NULL};
+                            "queue_bytes", "threads",    "lent_threads", "versions", "command",
+                            NULL};
     PyObject *path = NULL;
     PyObject *texts[2] = {NULL, NULL};
     PyObject *bytes[2] = {NULL, NULL};

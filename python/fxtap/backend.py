@@ -72,8 +72,9 @@ class CompiledGraph:
             self.record = _core.record(gm, kind)
             keep = config.get("debug.data_dump.filter")
             self.skip = skip_reasons(gm, self.record, keep, bool(config.get("debug.data_dump.custom_ops")))
-            operators = [n for n, node in enumerate(gm.graph.nodes) if node.op == "call_function"]
-            if "filter" in self.skip and None not in [self.skip[n] for n in operators]:
+            nodes = zip(gm.graph.nodes, self.skip, strict=True)
+            reasons = [reason for node, reason in nodes if node.op == "call_function"]
+            if "filter" in reasons and None not in reasons:
                 logger.warning("the filter keeps no operator of the %s graph: nothing of it is dumped", kind)
         self._files = DebugFiles(config)
         self._first_call: Callable[[], None] | None = None

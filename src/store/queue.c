@@ -228,14 +228,26 @@ static void start_threads_locked(fx_queue *queue)
     pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
+/* In the calling thread, all that is queued. */
+static void work_off(void *argument)
+{
+    fx_queue *queue = argument;
+    void *scratch = NULL;
+    pthread_mutex_lock(&queue->lock);
+    while (queue->head != NULL) {
+        run_batch_locked(queue, &scratch);
+    }
+    pthread_mutex_unlock(&queue->lock);
+    fx_free(scratch);
+}
+
 void fx_queue_stop(fx_queue *queue)
 {
     pthread_mutex_lock(&queue->lock);
     queue->is_stopping = true;
     pthread_cond_broadcast(&queue->work);
     pthread_mutex_unlock(&queue->lock);
-    while (fx_queue_help(queue)) {
-    }
+    work_off(queue);
     for (unsigned i = 0; i < queue->n_threads; i++) {
         pthread_join(queue->threads[i], NULL);
     }
@@ -315,19 +327,6 @@ static void help_or_wait_locked(fx_queue *queue, void **scratch)
     queue->n_waiting--;
 }
 
-bool fx_queue_help(fx_queue *queue)
-{
-    void *scratch = NULL;
-    pthread_mutex_lock(&queue->lock);
-    bool has_work = queue->head != NULL;
-    if (has_work) {
-        run_batch_locked(queue, &scratch);
-    }
-    pthread_mutex_unlock(&queue->lock);
-    fx_free(scratch);
-    return has_work;
-}
-
 void fx_queue_lend(fx_queue *queue, void (*work)(void *), void *argument)
 {
     pthread_mutex_lock(&queue->lock);
@@ -340,26 +339,16 @@ void fx_queue_lend(fx_queue *queue, void (*work)(void *), void *argument)
     }
 }
 
-static void work_off(void *argument)
+/* Without workers a caller that must wait works everything off first, with its team. False: there was nothing. */
+static bool work_off_locked(fx_queue *queue)
 {
-    fx_queue *queue = argument;
-    void *scratch = NULL;
-    pthread_mutex_lock(&queue->lock);
-    while (queue->head != NULL) {
-        run_batch_locked(queue, &scratch);
-    }
-    pthread_mutex_unlock(&queue->lock);
-    fx_free(scratch);
-}
-
-/* Without workers a caller that must wait works everything off first, with its team. */
-static void work_off_locked(fx_queue *queue)
-{
-    if (queue->n_threads == 0 && queue->head != NULL) {
+    bool is_ours = queue->n_threads == 0 && queue->head != NULL;
+    if (is_ours) {
         pthread_mutex_unlock(&queue->lock);
         fx_queue_lend(queue, work_off, queue);
         pthread_mutex_lock(&queue->lock);
     }
+    return is_ours;
 }
 
 void fx_queue_wait_value(fx_queue *queue, fx_value *value)
@@ -413,12 +402,9 @@ bool fx_queue_reserve(fx_queue *queue, uint64_t n_bytes, bool wait)
     pthread_mutex_lock(&queue->lock);
     bool is_taken = take_room(queue, n_bytes);
     while (wait && !is_taken) {
-        work_off_locked(queue);
-        is_taken = take_room(queue, n_bytes);
-        if (is_taken) {
-            break;
+        if (!work_off_locked(queue)) {
+            help_or_wait_locked(queue, &scratch);
         }
-        help_or_wait_locked(queue, &scratch);
         is_taken = take_room(queue, n_bytes);
     }
     pthread_mutex_unlock(&queue->lock);
@@ -464,7 +450,7 @@ void fx_queue_settle(fx_queue *queue, const void *first, const void *end)
     }
     void *scratch = NULL;
     pthread_mutex_lock(&queue->lock);
-    work_off_locked(queue);
+    (void)work_off_locked(queue);
     while (overlaps_locked(queue, first, end)) {
         help_or_wait_locked(queue, &scratch);
     }

@@ -387,8 +387,6 @@ void fx_queue_destroy(fx_queue *queue);
 void fx_queue_after_fork(fx_queue *queue);
 /* Queues a job; or, where it stands on another job's value that is not done yet, keeps it with that value. */
 void fx_queue_add(fx_queue *queue, fx_job *job);
-/* Runs one batch in the calling thread; false: none was waiting. */
-bool fx_queue_help(fx_queue *queue);
 /* Helps and waits until the value's first job is done. */
 void fx_queue_wait_value(fx_queue *queue, fx_value *value);
 /* Helps and waits until no job of the call is open. In any thread. */

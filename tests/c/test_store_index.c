@@ -22,6 +22,15 @@ static fxtap_status run(fxtap_capture *capture)
     return ss_run(capture, 1, values, 4, NULL);
 }
 
+static fxtap_dump *open_with_a_step(fxtap_capture **capture_out)
+{
+    fxtap_dump_options options = ss_options(tree_root);
+    fxtap_dump *dump = ss_open(&options);
+    *capture_out = ss_capture(dump, 1, 1);
+    assert_int_equal(run(*capture_out), FXTAP_OK);
+    return dump;
+}
+
 static int64_t now_ms(void)
 {
     struct timespec now;
@@ -45,10 +54,8 @@ static void overwrite(const char *path, off_t first, size_t n_bytes)
 static void test_overwritten_in_place(void **state)
 {
     (void)state;
-    fxtap_dump_options options = ss_options(tree_root);
-    fxtap_dump *dump = ss_open(&options);
-    fxtap_capture *capture = ss_capture(dump, 1, 1);
-    assert_int_equal(run(capture), FXTAP_OK);
+    fxtap_capture *capture;
+    fxtap_dump *dump = open_with_a_step(&capture);
     assert_int_equal(run(capture), FXTAP_OK);
     overwrite(tree_path(tree_root, INDEX), 0, 100);
     for (int i = 0; i < 2; i++) {
@@ -64,10 +71,8 @@ static void test_overwritten_in_place(void **state)
 static void test_cut_in_place(void **state)
 {
     (void)state;
-    fxtap_dump_options options = ss_options(tree_root);
-    fxtap_dump *dump = ss_open(&options);
-    fxtap_capture *capture = ss_capture(dump, 1, 1);
-    assert_int_equal(run(capture), FXTAP_OK);
+    fxtap_capture *capture;
+    fxtap_dump *dump = open_with_a_step(&capture);
     assert_int_equal(run(capture), FXTAP_OK);
     assert_int_equal(truncate(tree_path(tree_root, INDEX), 10000), 0);
     assert_int_equal(run(capture), FXTAP_E_DATABASE);
@@ -82,10 +87,8 @@ static void test_cut_in_place(void **state)
 static void test_vacuumed(void **state)
 {
     (void)state;
-    fxtap_dump_options options = ss_options(tree_root);
-    fxtap_dump *dump = ss_open(&options);
-    fxtap_capture *capture = ss_capture(dump, 1, 1);
-    assert_int_equal(run(capture), FXTAP_OK);
+    fxtap_capture *capture;
+    fxtap_dump *dump = open_with_a_step(&capture);
     sqlite3 *other = NULL;
     const char *path = tree_path(tree_root, INDEX);
     assert_int_equal(sqlite3_open(path, &other), SQLITE_OK);
@@ -111,10 +114,8 @@ static void test_vacuumed(void **state)
 static void test_kept_by_another(void **state)
 {
     (void)state;
-    fxtap_dump_options options = ss_options(tree_root);
-    fxtap_dump *dump = ss_open(&options);
-    fxtap_capture *capture = ss_capture(dump, 1, 1);
-    assert_int_equal(run(capture), FXTAP_OK);
+    fxtap_capture *capture;
+    fxtap_dump *dump = open_with_a_step(&capture);
     dump->index.busy_ms = 1800;
     assert_int_equal(sqlite3_busy_timeout(dump->index.db, 1800), SQLITE_OK);
     sqlite3 *other = NULL;
