@@ -17,7 +17,8 @@
 enum option_id {
     OPT_RUN = 256, OPT_RANK, OPT_GRAPH, OPT_STEP, OPT_OP, OPT_MAP, OPT_RULES,
     OPT_RTOL, OPT_ATOL, OPT_COSINE, OPT_MAX_ABS, OPT_REL_L2, OPT_MAX_ULP,
-    OPT_FAIL_FAST, OPT_READ_ALL, OPT_THREADS, OPT_ACROSS_RANKS,
+    OPT_FAIL_FAST, OPT_READ_ALL, OPT_STRICT, OPT_STEP_OF, OPT_EXPLAIN,
+    OPT_THREADS, OPT_ACROSS_RANKS,
     OPT_JSON, OPT_CSV, OPT_HTML, OPT_FORCE, OPT_SHARD, OPT_OUT, OPT_MERGE,
 };
 
@@ -37,6 +38,9 @@ static const struct option long_options[] = {
     {"max-ulp", required_argument, NULL, OPT_MAX_ULP},
     {"fail-fast", no_argument, NULL, OPT_FAIL_FAST},
     {"read-all", no_argument, NULL, OPT_READ_ALL},
+    {"strict", no_argument, NULL, OPT_STRICT},
+    {"step-of", required_argument, NULL, OPT_STEP_OF},
+    {"explain", required_argument, NULL, OPT_EXPLAIN},
     {"threads", required_argument, NULL, OPT_THREADS},
     {"across-ranks", no_argument, NULL, OPT_ACROSS_RANKS},
     {"json", required_argument, NULL, OPT_JSON},
@@ -66,6 +70,8 @@ static const char help[] =
     "  --graph A[:B]     these graphs (default: all, by what they compute)\n"
     "  --step A[:B]      these steps (default: all, by number)\n"
     "  --op GLOB         only nodes, operators, modules or tensors that match\n"
+    "  --step-of GLOB    an iteration begins with the first graph that has a node\n"
+    "                    which matches (default: found by what repeats)\n"
     "  --map FILE        pair what has other names: lines \"GOLDEN-NAME TARGET-NAME\",\n"
     "                    in which * matches anything\n"
     "  --across-ranks    tensors that should be replicas, each rank against the first\n"
@@ -77,6 +83,8 @@ static const char help[] =
     "  --max-abs X       largest absolute error\n"
     "  --rel-l2 X        largest relative L2 error\n"
     "  --max-ulp N       largest distance in units of the last place\n"
+    "  --strict          also what one side alone has, and numbers in the code,\n"
+    "                    though the programs are written differently\n"
     "  --rules FILE      a TOML file of rules by dtype, operator or node; they win\n"
     "                    over the options above\n"
     "\n"
@@ -84,6 +92,7 @@ static const char help[] =
     "  --fail-fast       stop at the first tensor that differs\n"
     "  --read-all        read every file, also where recorded hashes are equal\n"
     "  --threads N       default: as many as there are processors\n"
+    "  --explain NODE    say why it is paired as it is, and which others were close\n"
     "  -q, --quiet       the verdict's line alone\n"
     "  --json FILE       all of it, as JSON (- for standard output)\n"
     "  --csv FILE        one row a pair\n"
@@ -202,6 +211,9 @@ static bool take_option(request *r, int id)
     case OPT_MAX_ULP: return read_amount(id, &r->rule.max_ulp);
     case OPT_FAIL_FAST: r->options.fail_fast = true; return true;
     case OPT_READ_ALL: r->options.read_all = true; return true;
+    case OPT_STRICT: r->options.strict = true; return true;
+    case OPT_STEP_OF: r->options.step_of = optarg; return true;
+    case OPT_EXPLAIN: r->options.explain = optarg; return true;
     case OPT_THREADS: return read_threads(r);
     case OPT_ACROSS_RANKS: r->across_ranks = true; return true;
     case OPT_JSON: r->paths[0] = optarg; return true;

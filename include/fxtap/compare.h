@@ -44,15 +44,19 @@ typedef enum fxtap_verdict {
     FXTAP_SKIPPED = 8,         /* not saved at capture, on both sides or on one */
     FXTAP_UNDEFINED = 9,       /* uninitialised memory: never judged */
     FXTAP_NOT_COMPARED = 10,   /* the comparison was stopped before (fail_fast) */
-    FXTAP_VERDICT_COUNT = 11
+    FXTAP_REWRITTEN = 11,      /* a number in the code that differs: another program, which shows in results or does not matter */
+    FXTAP_VERDICT_COUNT = 12
 } fxtap_verdict;
 
 typedef enum fxtap_pairing {
     FXTAP_PAIR_NONE = 0,
     FXTAP_PAIR_EXACT = 1,  /* equal graphs, or equal names and targets */
     FXTAP_PAIR_MAPPED = 2, /* by the map that was given */
-    FXTAP_PAIR_SOURCE = 3, /* by source line and target */
-    FXTAP_PAIR_ORDER = 4   /* by target and order of execution */
+    FXTAP_PAIR_SOURCE = 3, /* by operator, source line or module */
+    FXTAP_PAIR_ORDER = 4,  /* by operator and order of execution */
+    FXTAP_PAIR_WIRING = 5, /* by what feeds the two, and what reads them */
+    FXTAP_PAIR_REGION = 6, /* operators that are not one, as in another decomposition: their results are one quantity */
+    FXTAP_PAIR_COUNT = 7
 } fxtap_pairing;
 
 /* One rule; a later rule that matches wins over an earlier one. Negative numbers mean "not set". */
@@ -86,11 +90,15 @@ typedef struct fxtap_compare_options {
     int64_t golden_graph, target_graph; /* -1: all, paired by key */
     int64_t golden_step, target_step;   /* -1: all, paired by number */
     const char *pattern;                /* glob on node, target, module path or tensor name; NULL: all */
+    const char *step_of;                /* glob: an iteration begins with each call of the first graph that has a node which
+                                           matches; NULL: iterations are found */
+    const char *explain;                /* name of a node whose pair is explained in the report; NULL: none */
     const char *map_path;               /* file of lines "GOLDEN-NAME TARGET-NAME" (with `*`); NULL: none */
     const fxtap_rule *rules;
     size_t n_rules;
     bool read_all;        /* read the files even where hashes settle the pair */
     bool fail_fast;       /* stop at the first pair that differs */
+    bool strict;          /* a literal that differs, and whatever has no counterpart, is a difference too */
     int32_t n_threads;    /* 0: as many as there are processors */
     uint32_t shard, n_shards; /* compare only pairs of (rank, graph, step) groups number shard mod n_shards; 0, 0: all */
     size_t n_worst;       /* worst coordinates kept a differing pair; 0: 5 */
@@ -120,6 +128,11 @@ typedef struct fxtap_pair {
     fxtap_verdict verdict;
     fxtap_pairing pairing;
     double confidence;         /* 0 .. 1 */
+    uint32_t evidence;         /* what the pair rests on: bits, named by fxtap_evidence_name() */
+    uint32_t n_golden_operators, n_target_operators; /* of a region's result: how many operators of either side make it; else 0 */
+    bool is_literal;           /* written in the code, as an epsilon or a size is: compared by value, whatever the dtype */
+    bool is_missing;           /* without a counterpart, though the other side ought to have it: the graphs are equal, or its
+                                  operator is there. Else the two programs are written differently */
     const char *name;          /* tensor name: golden's, or target's where golden has none */
     const char *target_name;   /* the other side's name where it differs, else NULL */
     const char *node;
@@ -208,6 +221,8 @@ typedef struct fxtap_origin {
                                    where not known */
     const char *between_code;   /* its text */
     const char *between_module; /* path of its module */
+    const char *other_source; /* where target's operator stands, "model.py:12", if it is another place; NULL: the same, or not known */
+    const char *other_code;   /* the text of that line */
     const char *other_target; /* target side's operator, where the two sides call different ones */
     const fxtap_neighbourhood *around; /* the graph two hops around it; NULL without a record, and after the first few */
 } fxtap_origin;
@@ -217,6 +232,7 @@ typedef struct fxtap_group { /* one pair of steps of one pair of graphs */
     uint32_t graph, target_graph;
     int64_t step, target_step;
     fxtap_pairing pairing;
+    uint64_t unit;              /* groups of one number were aligned together: the calls of one iteration */
     int64_t call;               /* golden's number over the whole process; -1 where not known */
     size_t first_pair, n_pairs; /* its pairs lie together in the report */
     size_t n_different;
@@ -239,9 +255,19 @@ FXTAP_API fxtap_status fxtap_compare_ranks(fxtap_reader *reader, const fxtap_com
 
 FXTAP_API void fxtap_report_free(fxtap_report *report);
 
-/* The worst of all verdicts: FXTAP_SAME, FXTAP_CLOSE or FXTAP_DIFFERENT (also for missing, mismatched, unreadable). */
+/*
+ * The worst of all verdicts: FXTAP_SAME, FXTAP_CLOSE or FXTAP_DIFFERENT (also where a tensor is missing that should be there,
+ * where one does not match or cannot be read, and where nothing of one side was found on the other). What one side alone has
+ * because the programs are written differently is no difference.
+ */
 FXTAP_API fxtap_verdict fxtap_report_verdict(const fxtap_report *report);
 FXTAP_API uint64_t fxtap_report_count(const fxtap_report *report, fxtap_verdict verdict);
+/* Tensors that one side alone has although the other should (see fxtap_pair.is_missing). */
+FXTAP_API uint64_t fxtap_report_missing_count(const fxtap_report *report);
+/* What was aligned as an iteration, in words: "3 iterations, of 1 call and 2 calls"; NULL where graphs are equal. */
+FXTAP_API const char *fxtap_report_steps(const fxtap_report *report);
+/* Lines that say why the node that was asked for is paired as it is, and which others were close; NULL: none was asked for. */
+FXTAP_API const char *fxtap_report_explanation(const fxtap_report *report);
 FXTAP_API uint64_t fxtap_report_pairing_count(const fxtap_report *report, fxtap_pairing pairing);
 FXTAP_API size_t fxtap_report_pair_count(const fxtap_report *report);
 FXTAP_API const fxtap_pair *fxtap_report_pair(const fxtap_report *report, size_t i);
@@ -255,6 +281,8 @@ FXTAP_API size_t fxtap_report_warning_count(const fxtap_report *report);
 FXTAP_API const char *fxtap_report_warning(const fxtap_report *report, size_t i);
 FXTAP_API const char *fxtap_verdict_name(fxtap_verdict verdict); /* "same", "close", "different", "shape mismatch", ... */
 FXTAP_API const char *fxtap_pairing_name(fxtap_pairing pairing);
+/* What the i-th bit of fxtap_pair.evidence says: "value", "operator", "module", "inputs", ...; NULL past the last. */
+FXTAP_API const char *fxtap_evidence_name(size_t i);
 /* "operator", "graph input", "weight", "random", "region", "drift", "before" */
 FXTAP_API const char *fxtap_origin_reason_name(fxtap_origin_reason reason);
 

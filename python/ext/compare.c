@@ -145,17 +145,17 @@ static void take_selection(fxtap_compare_options *options, const selection *chos
 static bool read_options(call *c, PyObject *kwargs, selection *chosen)
 {
     static char *names[] = {"run",  "rank",     "graph",   "step",  "op",       "map",     "rules", "read_all",
-                            "fail_fast", "threads", "shard", "n_shards", "n_worst", "progress", NULL};
-    int read_all = 0, fail_fast = 0, threads = 0;
+                            "fail_fast", "strict", "step_of", "explain", "threads", "shard", "n_shards", "n_worst", "progress", NULL};
+    int read_all = 0, fail_fast = 0, strict = 0, threads = 0;
     unsigned int shard = 0, n_shards = 0;
     Py_ssize_t n_worst = 5;
     PyObject *rules = NULL, *progress = NULL, *map = Py_None;
     PyObject *nothing = PyTuple_New(0);
     bool parsed = nothing != NULL &&
-                  PyArg_ParseTupleAndKeywords(nothing, kwargs, "|$O&O&O&O&zOOppiIInO:compare", names, read_pair,
+                  PyArg_ParseTupleAndKeywords(nothing, kwargs, "|$O&O&O&O&zOOpppzziIInO:compare", names, read_pair,
                                               chosen->run, read_pair, chosen->rank, read_pair, chosen->graph, read_pair,
-                                              chosen->step, &c->options.pattern, &map, &rules, &read_all, &fail_fast,
-                                              &threads, &shard, &n_shards, &n_worst, &progress);
+                                              chosen->step, &c->options.pattern, &map, &rules, &read_all, &fail_fast, &strict,
+                                              &c->options.step_of, &c->options.explain, &threads, &shard, &n_shards, &n_worst, &progress);
     Py_XDECREF(nothing);
     if (!parsed || (map != Py_None && !PyUnicode_FSConverter(map, &chosen->map_path)) || !read_rules(c, rules)) {
         return false;
@@ -167,6 +167,7 @@ static bool read_options(call *c, PyObject *kwargs, selection *chosen)
     take_selection(&c->options, chosen);
     c->options.read_all = read_all != 0;
     c->options.fail_fast = fail_fast != 0;
+    c->options.strict = strict != 0;
     c->options.n_threads = threads;
     c->options.shard = shard;
     c->options.n_shards = n_shards;

@@ -88,6 +88,19 @@ static PyObject *stats(const fxtap_stats *s)
  * Fields in their order: name, whether a table has it, where it is known, its value. `p` is the pair; a field that is
  * not known is None.
  */
+static PyObject *evidence(const fxtap_pair *pair)
+{
+    PyObject *list = PyList_New(0);
+    for (size_t i = 0; list != NULL && fxtap_evidence_name(i) != NULL; i++) {
+        PyObject *name = (pair->evidence >> i & 1u) != 0 ? PyUnicode_FromString(fxtap_evidence_name(i)) : NULL;
+        if ((pair->evidence >> i & 1u) != 0 && (name == NULL || PyList_Append(list, name) < 0)) {
+            Py_CLEAR(list);
+        }
+        Py_XDECREF(name);
+    }
+    return list;
+}
+
 #define FIELDS(X)                                                                                                      \
     X(verdict, true, true, PyUnicode_FromString(fxtap_verdict_name(p->verdict)))                                       \
     X(name, true, true, fx_tell_text(p->name))                                                                         \
@@ -127,6 +140,11 @@ static PyObject *stats(const fxtap_stats *s)
     X(max_rel_index, true, p->measured, PyLong_FromUnsignedLongLong(p->max_rel_index))                                 \
     X(rtol, true, p->measured, PyFloat_FromDouble(p->rtol))                                                            \
     X(atol, true, p->measured, PyFloat_FromDouble(p->atol))                                                            \
+    X(is_literal, true, true, PyBool_FromLong(p->is_literal))                                                          \
+    X(is_missing, true, true, PyBool_FromLong(p->is_missing))                                                          \
+    X(evidence, false, true, evidence(p))                                                                              \
+    X(n_golden_operators, false, true, PyLong_FromUnsignedLong(p->n_golden_operators))                                 \
+    X(n_target_operators, false, true, PyLong_FromUnsignedLong(p->n_target_operators))                                 \
     X(source_file, true, true, fx_tell_text(p->source_file))                                                           \
     X(source_line, true, true, PyLong_FromLong(p->source_line))                                                        \
     X(source_code, true, true, fx_tell_text(p->source_code))                                                           \
@@ -254,13 +272,25 @@ static PyObject *get_pairings(PyObject *self, void *closure)
 {
     (void)closure;
     PyObject *dict = PyDict_New();
-    for (int p = 0; dict != NULL && p <= FXTAP_PAIR_ORDER; p++) {
+    for (int p = 0; dict != NULL && p < FXTAP_PAIR_COUNT; p++) {
         uint64_t n = fxtap_report_pairing_count(report_of(self), (fxtap_pairing)p);
         if (fx_tell_put(dict, fxtap_pairing_name((fxtap_pairing)p), PyLong_FromUnsignedLongLong(n)) < 0) {
             Py_CLEAR(dict);
         }
     }
     return dict;
+}
+
+static PyObject *get_steps(PyObject *self, void *closure)
+{
+    (void)closure;
+    return fx_tell_text(fxtap_report_steps(report_of(self)));
+}
+
+static PyObject *get_explanation(PyObject *self, void *closure)
+{
+    (void)closure;
+    return fx_tell_text(fxtap_report_explanation(report_of(self)));
 }
 
 static PyObject *get_first_non_finite(PyObject *self, void *closure)
@@ -285,13 +315,14 @@ static PyObject *get_warnings(PyObject *self, void *closure)
 
 static PyObject *origin_dict(const fxtap_origin *origin)
 {
-    return Py_BuildValue("{s:s,s:N,s:d,s:d,s:d,s:n,s:N,s:N,s:N,s:N,s:N,s:N}", "reason", fxtap_origin_reason_name(origin->reason), "pair",
+    return Py_BuildValue("{s:s,s:N,s:d,s:d,s:d,s:n,s:N,s:N,s:N,s:N,s:N,s:N,s:N,s:N}", "reason", fxtap_origin_reason_name(origin->reason), "pair",
                          pair_dict(origin->pair), "input_error", origin->input_error, "output_error",
                          origin->output_error, "growth", origin->growth, "n_carried", (Py_ssize_t)origin->n_carried,
                          "other_target", fx_tell_text(origin->other_target), "literal",
                          fx_tell_text(origin->literal), "between", fx_tell_text(origin->between),
                          "between_source", fx_tell_text(origin->between_source), "between_code",
-                         fx_tell_text(origin->between_code), "between_module", fx_tell_text(origin->between_module));
+                         fx_tell_text(origin->between_code), "between_module", fx_tell_text(origin->between_module),
+                         "other_source", fx_tell_text(origin->other_source), "other_code", fx_tell_text(origin->other_code));
 }
 
 static PyObject *get_origins(PyObject *self, void *closure)
@@ -379,6 +410,8 @@ static PyGetSetDef getters[] = {
     {"pairings", get_pairings, NULL, NULL, NULL},
     {"origins", get_origins, NULL, NULL, NULL},
     {"groups", get_groups, NULL, NULL, NULL},
+    {"steps", get_steps, NULL, NULL, NULL},
+    {"explanation", get_explanation, NULL, NULL, NULL},
     {"first_non_finite", get_first_non_finite, NULL, NULL, NULL},
     {"warnings", get_warnings, NULL, NULL, NULL},
     {NULL, NULL, NULL, NULL, NULL},

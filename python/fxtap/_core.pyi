@@ -226,6 +226,10 @@ class Report:
     @property
     def groups(self) -> list[dict[str, Any]]: ...
     @property
+    def steps(self) -> str | None: ...
+    @property
+    def explanation(self) -> str | None: ...
+    @property
     def first_non_finite(self) -> dict[str, Any] | None: ...
     @property
     def warnings(self) -> list[str]: ...
@@ -255,6 +259,9 @@ def compare(
     rules: Sequence[_Rule] = (),
     read_all: bool = False,
     fail_fast: bool = False,
+    strict: bool = False,
+    step_of: str | None = None,
+    explain: str | None = None,
     threads: int = 0,
     shard: int = 0,
     n_shards: int = 0,
@@ -280,6 +287,9 @@ def compare_ranks(
     rules: Sequence[_Rule] = (),
     read_all: bool = False,
     fail_fast: bool = False,
+    strict: bool = False,
+    step_of: str | None = None,
+    explain: str | None = None,
     threads: int = 0,
     shard: int = 0,
     n_shards: int = 0,

@@ -24,7 +24,7 @@ Dump = str | os.PathLike[str] | DumpReader
 Selection = int | tuple[int, int] | None
 
 _TEXT, _JSON, _CSV, _HTML = 1, 2, 3, 4  # fxtap_report_format
-_BAD: Final = ("different", "shape mismatch", "dtype mismatch", "unreadable", "only in golden", "only in target")
+_BAD: Final = ("different", "shape mismatch", "dtype mismatch", "unreadable")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,7 +65,10 @@ class Pair:
     ----------
     verdict
         "same", "close", "different", "shape mismatch", "dtype mismatch", "unreadable", "only in golden",
-        "only in target", "skipped", "undefined" or "not compared".
+        "only in target", "skipped", "undefined", "not compared" or "written differently" (a number in the code that
+        differs).
+    is_literal, is_missing
+        The value is written in the code; it stands on one side alone, though the other should have it too.
     name, target_name
         The tensor's name; target's where it differs, else None.
     node, target, io, position, order
@@ -73,7 +76,10 @@ class Pair:
     rank, graph, target_graph, step, target_step
         Where it stands.
     pairing, confidence
-        How it was paired: "exact", "map", "source", "order" or "none"; 0 to 1.
+        How it was paired: "exact", "mapped", "by source", "by wiring", "by order", "region" (operators that are not one
+        make one quantity) or "unpaired"; 0 to 1.
+    evidence, n_golden_operators, n_target_operators
+        What the pair rests on, as "value", "operator", "module"; how many operators make a region's result.
     golden_dtype, target_dtype, golden_shape, target_shape
         The original dtypes (torch's names), and the shapes.
     identical_bits, count, mismatched, nan_mismatched, inf_mismatched
@@ -158,6 +164,8 @@ class Origin:
         An argument written in the code that differs, in words: ``eps: golden 1e-05, target 0.1``; else None.
     between
         For "before", the operators above the input that one side alone has: ``_to_copy, only in target``; else None.
+    other_source, other_code
+        Where target's operator stands, "file:line", and the text of that line, where the text is another; else None.
     between_source, between_code, between_module
         Where the first of these stands: "file:line" of the line that called it, its text, the path of the module; each
         None where not known.
@@ -175,6 +183,8 @@ class Origin:
     between_source: str | None
     between_code: str | None
     between_module: str | None
+    other_source: str | None
+    other_code: str | None
 
     @property
     def node(self) -> str:
@@ -238,8 +248,19 @@ class Report:
     @property
     def differing(self) -> PairList:
         """The pairs that are not as they should be."""
-        verdicts = self._core.columns(["verdict"])["verdict"]
-        return PairList(self._core, [index for index, verdict in enumerate(verdicts) if verdict in _BAD])
+        table = self._core.columns(["verdict", "is_missing"])
+        places = zip(table["verdict"], table["is_missing"], strict=True)
+        return PairList(self._core, [i for i, (verdict, missing) in enumerate(places) if missing or verdict in _BAD])
+
+    @property
+    def steps(self) -> str | None:
+        """What was aligned as an iteration, in words; None where graphs are equal or there is no index."""
+        return self._core.steps
+
+    @property
+    def explanation(self) -> str | None:
+        """Why the node that `explain` named is paired as it is, and which others were close."""
+        return self._core.explanation
 
     @property
     def first_non_finite(self) -> Pair | None:
@@ -351,6 +372,9 @@ class CompareOptions(TypedDict, total=False):
     max_ulp: float | None
     fail_fast: bool
     read_all: bool
+    strict: bool
+    step_of: str | None
+    explain: str | None
     threads: int
     n_worst: int
     shard: tuple[int, int] | None
@@ -404,6 +428,14 @@ def compare(
         Stop at the first tensor that differs.
     read_all
         Read every file, also where the recorded hashes are equal.
+    strict
+        What one side alone has, and numbers in the code that differ, are differences too, though the programs are
+        written differently.
+    step_of
+        Shell pattern: an iteration begins with each call of the first graph that has an operator which matches. By
+        default iterations are found by what repeats. It matters only where the graphs of the two sides are not equal.
+    explain
+        Name of a node: `Report.explanation` says why it is paired as it is, and which others were close.
     threads
         0: as many as there are processors.
     n_worst

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "compare/report.h"
+#include "compare/batch.h"
 #include "tensor/npy_file.h"
 #include "util/error.h"
 #include "util/memory.h"
@@ -46,11 +46,15 @@ static void mark_below(const fx_wiring *wiring, int32_t *depth, size_t node)
     }
 }
 
-static bool describe(fx_arena *arena, const fxtap_graph *graph, const fx_node_health *health, size_t node, int32_t depth,
+static bool describe(fx_arena *arena, const fx_group_nodes *group, const fx_node_health *health, size_t node, int32_t depth,
                      fxtap_neighbour *out)
 {
     fxtap_node_desc desc = {.struct_size = sizeof desc};
-    if (fxtap_graph_node(graph, (fxtap_node)node, &desc) != FXTAP_OK) {
+    const fx_exec_call *call = group->golden_calls;
+    while (node >= call->first_node + call->n_nodes) {
+        call++;
+    }
+    if (call->record == NULL || fxtap_graph_node(call->record, (fxtap_node)(node - call->first_node), &desc) != FXTAP_OK) {
         desc.name = desc.target = "";
     }
     out->node = fx_arena_strdup(arena, desc.name);
@@ -125,7 +129,7 @@ static bool add_edges(fx_arena *arena, const fx_wiring *wiring, const selection 
     return done && out->edges != NULL;
 }
 
-const fxtap_neighbourhood *fx_neighbourhood(fx_arena *arena, const fxtap_graph *graph, const fx_wiring *wiring,
+const fxtap_neighbourhood *fx_neighbourhood(fx_arena *arena, const fx_group_nodes *group, const fx_wiring *wiring,
                                             const fx_node_health *health, size_t node)
 {
     size_t n = fx_wiring_node_count(wiring);
@@ -144,7 +148,7 @@ const fxtap_neighbourhood *fx_neighbourhood(fx_arena *arena, const fxtap_graph *
     selection chosen = select_nodes(depth, n, node);
     bool done = true;
     for (size_t i = 0; i < chosen.n_nodes && done; i++) {
-        done = describe(arena, graph, health, chosen.nodes[i], depth[chosen.nodes[i]], &nodes[i]);
+        done = describe(arena, group, health, chosen.nodes[i], depth[chosen.nodes[i]], &nodes[i]);
     }
     around->nodes = nodes;
     around->n_nodes = chosen.n_nodes;

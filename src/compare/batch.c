@@ -47,6 +47,10 @@ static void free_batch(fx_batch *batch)
     if (batch == NULL) {
         return;
     }
+    for (size_t i = 0; i < batch->n_groups; i++) {
+        fx_wiring_free(batch->groups[i].golden_wiring);
+        fx_wiring_free(batch->groups[i].target_wiring);
+    }
     fxtap_tensor_list_free(batch->golden);
     fxtap_tensor_list_free(batch->target);
     fx_free(batch->groups);
@@ -76,12 +80,22 @@ static fx_batch *create_batch(fx_comparison *comparison)
 
 /* ---- preparing ---- */
 
-static fxtap_status list_set(const fx_side *side, const fx_set *set, fxtap_tensor_list *list, size_t *first_out,
-                             size_t *end_out)
+/* The tensors of some calls, one after the other; the calls stand in the batch's arena. */
+static fxtap_status list_calls(fx_batch *batch, const fx_side *side, const fx_set *const *sets, size_t n_sets,
+                               fxtap_tensor_list *list, fx_exec_call **out)
 {
-    *first_out = fxtap_tensor_list_count(list);
-    fxtap_status status = set == NULL ? FXTAP_OK : fx_reader_list_step(side->reader, set->step, &side->query, list);
-    *end_out = fxtap_tensor_list_count(list);
+    fx_exec_call *calls = fx_arena_calloc(&batch->arena, n_sets + 1, sizeof *calls);
+    fxtap_status status = calls == NULL ? FXTAP_E_NOMEM : FXTAP_OK;
+    for (size_t i = 0; i < n_sets && status == FXTAP_OK; i++) {
+        calls[i] = (fx_exec_call){.set = sets[i], .graph = sets[i]->step == NULL ? NULL : sets[i]->step->graph,
+                                  .first_tensor = fxtap_tensor_list_count(list)};
+        if (calls[i].graph != NULL && fxtap_reader_record(side->reader, calls[i].graph, &calls[i].record) == FXTAP_E_NOMEM) {
+            return FXTAP_E_NOMEM;
+        }
+        status = fx_reader_list_step(side->reader, sets[i]->step, &side->query, list);
+        calls[i].end_tensor = fxtap_tensor_list_count(list);
+    }
+    *out = calls;
     return status;
 }
 
@@ -93,12 +107,12 @@ static fxtap_status add_group(fx_batch *batch, const fx_group_work *work)
     }
     fx_group_nodes *group = &batch->groups[batch->n_groups++];
     *group = (fx_group_nodes){.group = work};
-    fxtap_status status = list_set(&c->golden, work->golden, batch->golden, &group->first_golden, &group->end_golden);
+    fxtap_status status = list_calls(batch, &c->golden, work->golden, work->n_golden, batch->golden, &group->golden_calls);
     if (status == FXTAP_OK) {
-        status = list_set(&c->target, work->target, batch->target, &group->first_target, &group->end_target);
+        status = list_calls(batch, &c->target, work->target, work->n_target, batch->target, &group->target_calls);
     }
     if (status == FXTAP_OK) {
-        status = fx_pair_nodes(batch, group);
+        status = fx_pair_group(batch, group);
     }
     return status == FXTAP_OK ? fx_mark_undefined(batch, group) : status;
 }

@@ -5,7 +5,7 @@
 #ifndef FX_COMPARE_BATCH_H
 #define FX_COMPARE_BATCH_H
 
-#include "compare/report.h"
+#include "compare/execution.h"
 
 /* The two tensors behind a pair: indices in the batch's lists, FX_MISSING where there is none. */
 typedef struct fx_sources {
@@ -13,24 +13,28 @@ typedef struct fx_sources {
     size_t target;
 } fx_sources;
 
-#define FX_MISSING SIZE_MAX
-
 /* One node of a group: its pairs lie together. Plain files are a node each. */
 typedef struct fx_node_pair {
     const fxtap_node_info *golden; /* NULL: missing, or a plain file */
     const fxtap_node_info *target;
-    fxtap_pairing pairing;
-    double confidence;
-    size_t first_pair; /* in the batch */
+    size_t golden_node; /* number in golden's execution; FX_MISSING: none */
+    size_t target_node;
+    uint32_t evidence;  /* bits of fx_evidence */
+    bool is_region;     /* one operator stands against several, or against another one: only the result is one quantity */
+    size_t first_pair;  /* in the batch */
     size_t n_pairs;
 } fx_node_pair;
 
 /* One group while it is in a batch. */
 typedef struct fx_group_nodes {
     const fx_group_work *group;
-    size_t first_golden, end_golden; /* its tensors in the batch's lists */
-    size_t first_target, end_target;
-    fx_node_pair *nodes;
+    fx_exec_call *golden_calls; /* group->n_golden of them, with their tensors in the batch's lists */
+    fx_exec_call *target_calls;
+    size_t n_target_nodes;      /* of all calls together */
+    fx_wiring *golden_wiring;   /* NULL until it is asked for, and where there is none; owned */
+    fx_wiring *target_wiring;
+    bool has_golden_wiring, has_target_wiring; /* it was looked for */
+    fx_node_pair *nodes;        /* in order of execution */
     size_t n_nodes;
 } fx_group_nodes;
 
@@ -62,12 +66,24 @@ const fxtap_tensor_info *fx_batch_target(const fx_batch *batch, size_t i);
 /* A zeroed pair at the end; NULL: no memory. Others may move. */
 fxtap_pair *fx_batch_add_pair(fx_batch *batch, size_t golden, size_t target);
 
-/* Pairs the nodes and tensors of one group: appends to the batch's pairs and to the report's groups. */
-fxtap_status fx_pair_nodes(fx_batch *batch, fx_group_nodes *group);
+/* Pairs the nodes of one group, and their tensors: appends to the batch's pairs and to the report's groups. */
+fxtap_status fx_pair_group(fx_batch *batch, fx_group_nodes *group);
 /* Marks pairs of undefined values before anything is judged. */
-fxtap_status fx_mark_undefined(fx_batch *batch, const fx_group_nodes *group);
+fxtap_status fx_mark_undefined(fx_batch *batch, fx_group_nodes *group);
 /* Finds the origins in one judged group. */
-fxtap_status fx_find_origins(fx_batch *batch, const fx_group_nodes *group);
+fxtap_status fx_find_origins(fx_batch *batch, fx_group_nodes *group);
+
+/* ---- describe_origin.c ---- */
+
+/* The wiring of one side's calls, made when it is first asked for; NULL where no record tells. */
+fxtap_status fx_group_wiring(fx_group_nodes *group, bool is_golden, const fx_wiring **out);
+/* The name in the operator's schema of the i-th pair's argument, or its position. */
+const char *fx_argument_name(const fx_batch *batch, size_t i);
+/* Where golden's pair has another position, as with other operators, target's own. */
+const char *fx_target_position(const fx_batch *batch, const fxtap_pair *pair);
+/* Fills the texts of an origin whose reason is known; `feeder`: golden's node of the graph input that differs, FX_MISSING: none. */
+fxtap_status fx_describe_origin(fx_batch *batch, fx_group_nodes *group, const fx_node_pair *node, const fxtap_pair *pair,
+                                size_t feeder, fxtap_origin *origin);
 
 /* ---- between.c ---- */
 
@@ -77,12 +93,27 @@ typedef struct fx_between {
 } fx_between;
 
 /*
- * Appends the operators that one side alone has above an input of `node` of that side, up to what has a counterpart.
+ * Appends the operators that one side alone has above an input of `node` of that side (NULL: above all of them), up to what
+ * has a counterpart.
  */
 fxtap_status fx_name_between(const fx_group_nodes *group, const fx_wiring *wiring, bool is_golden, size_t node,
                              const char *position, fx_between *out);
 /* Copies what was found, if anything, and where the first stands, into an origin. */
 fxtap_status fx_keep_between(fx_arena *arena, const fx_between *between, fxtap_origin *origin);
+
+/* ---- around.c ---- */
+
+typedef struct fx_node_health {
+    bool is_judged;
+    bool is_bad;
+    double rel_l2;
+} fx_node_health;
+
+#define FX_AROUND_HOPS 2
+
+/* Golden's graph within FX_AROUND_HOPS of a node; `health` has one entry a node of the wiring. NULL: no memory. */
+const fxtap_neighbourhood *fx_neighbourhood(fx_arena *arena, const fx_group_nodes *group, const fx_wiring *wiring,
+                                            const fx_node_health *health, size_t node);
 
 /* ---- judge.c, run.c ---- */
 

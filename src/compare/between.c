@@ -31,10 +31,10 @@ static bool begin(climb *c)
     }
     for (size_t i = 0; i < c->group->n_nodes; i++) {
         const fx_node_pair *pair = &c->group->nodes[i];
-        const fxtap_node_info *node = c->is_golden ? pair->golden : pair->target;
-        if (node != NULL && node->order < c->n) {
-            c->nodes[node->order] = node;
-            c->is_paired[node->order] = pair->golden != NULL && pair->target != NULL;
+        size_t at = c->is_golden ? pair->golden_node : pair->target_node;
+        if (at < c->n) {
+            c->nodes[at] = c->is_golden ? pair->golden : pair->target;
+            c->is_paired[at] = pair->golden_node != FX_MISSING && pair->target_node != FX_MISSING;
         }
     }
     return true;
@@ -50,13 +50,16 @@ static void end(climb *c)
 /* Every node stands behind those that feed it: one pass from the input upwards reaches all. */
 static void climb_from(climb *c, size_t node, const char *position)
 {
-    size_t start;
-    if (!fx_wiring_producer(c->wiring, node, position, &start)) {
-        return;
+    size_t start, n_inputs;
+    if (position != NULL && fx_wiring_producer(c->wiring, node, position, &start)) {
+        c->is_wanted[start] = true;
+    } else if (position == NULL) {
+        const size_t *inputs = fx_wiring_inputs(c->wiring, node, &n_inputs);
+        for (size_t k = 0; k < n_inputs; k++) {
+            c->is_wanted[inputs[k]] = true;
+        }
     }
-    c->is_wanted[start] = true;
-    for (size_t i = start + 1; i-- > 0;) {
-        size_t n_inputs;
+    for (size_t i = node; i-- > 0;) {
         const size_t *inputs = fx_wiring_inputs(c->wiring, i, &n_inputs);
         for (size_t k = 0; k < n_inputs && c->is_wanted[i] && !c->is_paired[i]; k++) {
             c->is_wanted[inputs[k]] = true;

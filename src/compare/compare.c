@@ -107,10 +107,28 @@ static fxtap_status add_details(fxtap_report *report, bool is_whole)
     return status;
 }
 
+/* Of graphs that have equal structure there is nothing to weigh. */
+static fxtap_status keep_explanation(fx_comparison *c)
+{
+    fxtap_buffer *lines = &c->explanation;
+    if (c->options->explain == NULL) {
+        return FXTAP_OK;
+    }
+    if (lines->length == 0) {
+        fxtap_buffer_printf(lines, "%s was paired by its place, in graphs of equal structure, or is in neither\n", c->options->explain);
+    }
+    if (fxtap_buffer_status(lines) != FXTAP_OK) {
+        return fxtap_buffer_status(lines);
+    }
+    c->report->explanation = fx_arena_strdup(&c->report->arena, lines->bytes);
+    return c->report->explanation == NULL ? FXTAP_E_NOMEM : FXTAP_OK;
+}
+
 static fxtap_status complete(fx_comparison *c)
 {
     bool is_whole = c->options->n_shards == 0;
     fxtap_status status = fx_link_origins(c->report, is_whole);
+    status = status == FXTAP_OK ? keep_explanation(c) : status;
     if (status == FXTAP_OK) {
         status = add_details(c->report, is_whole);
     }
@@ -154,6 +172,7 @@ static fxtap_status compare(fxtap_reader *golden, fxtap_reader *target, const fx
     fx_comparison c = {.options = options};
     fx_arena_init(&c.arena);
     atomic_init(&c.stop, false);
+    fxtap_buffer_init(&c.explanation);
     fx_float_mode callers = fx_float_mode_begin(); /* judging threads inherit it */
     status = begin(&c, golden, target);
     if (status == FXTAP_OK) {
@@ -163,6 +182,7 @@ static fxtap_status compare(fxtap_reader *golden, fxtap_reader *target, const fx
     fx_side_close(&c.golden);
     fx_side_close(&c.target);
     fx_texts_clear(&c.texts);
+    fxtap_buffer_clear(&c.explanation);
     fx_free(c.groups);
     fx_arena_clear(&c.arena);
     fxtap_report_free(c.report);

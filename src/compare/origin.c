@@ -16,12 +16,12 @@
 
 #include "compare/batch.h"
 #include "util/memory.h"
-#include "util/number.h"
 
 #define NO_ORIGIN SIZE_MAX
 #define DRIFT_GROWTH 10.0 /* what an operator in order may make of an error that came in */
 
-typedef enum health { UNKNOWN, GOOD, BAD } health;
+/* CLEAN: it was not compared, but all that feeds it agrees; an error that shows below it began in it. */
+typedef enum health { UNKNOWN, CLEAN, GOOD, BAD } health;
 
 typedef struct node_state {
     health output;
@@ -32,14 +32,14 @@ typedef struct node_state {
 typedef struct search {
     fx_batch *batch;
     fxtap_report *report;
-    const fx_group_nodes *nodes;
-    const fxtap_graph *record; /* golden's; NULL where there is none */
-    fx_wiring *wiring;
-    fx_wiring *target_wiring; /* NULL until it is needed, and where there is none */
-    bool has_target_wiring;
+    fx_group_nodes *nodes;
+    const fx_wiring *wiring;        /* golden's; NULL where there is none */
+    const fx_wiring *target_wiring; /* NULL until it is needed, and where there is none */
     node_state *states; /* one a node of the record */
     fx_node_health *health;
     size_t n_states;
+    size_t *origin_nodes; /* golden's node of each origin that was found here */
+    size_t n_origin_nodes, origin_nodes_capacity;
     size_t last_origin;  /* without wiring: what bad nodes are counted to */
     bool any_bad_output; /* without wiring */
 } search;
@@ -47,6 +47,7 @@ typedef struct search {
 typedef struct evidence { /* what is known of a node's inputs */
     bool any_bad;
     bool any_unknown;
+    bool any_clean;                /* an input that was not compared, of operators all of whose inputs agree */
     size_t origin;                 /* the earliest origin among its bad inputs */
     size_t faint_origin;           /* the same among inputs that agree, but not exactly */
     const fxtap_pair *worst_input; /* the bad input pair with the largest error */
@@ -56,32 +57,9 @@ typedef struct evidence { /* what is known of a node's inputs */
     size_t feeder;
 } evidence;
 
-/* A graph's record and its wiring; both NULL where there is no record that can be read. */
-static fxtap_status load_wiring(fxtap_reader *reader, const fxtap_graph_info *graph, const fxtap_graph **record_out,
-                                fx_wiring **out)
-{
-    *record_out = NULL;
-    *out = NULL;
-    if (graph == NULL) {
-        return FXTAP_OK;
-    }
-    const fxtap_graph *record;
-    fxtap_status status = fxtap_reader_record(reader, graph, &record);
-    if (status != FXTAP_OK) {
-        return status == FXTAP_E_NOMEM ? status : FXTAP_OK;
-    }
-    *record_out = record;
-    return fx_wiring_create(record, out);
-}
-
 static fxtap_status load_target_wiring(search *s)
 {
-    const fxtap_graph *record;
-    if (s->has_target_wiring) {
-        return FXTAP_OK;
-    }
-    s->has_target_wiring = true;
-    return load_wiring(s->batch->comparison->target.reader, s->nodes->group->target_graph, &record, &s->target_wiring);
+    return fx_group_wiring(s->nodes, false, &s->target_wiring);
 }
 
 static double error_of(const fxtap_pair *pair)
@@ -128,27 +106,21 @@ static void note_close_input(const search *s, const fxtap_pair *pair, size_t nod
     }
 }
 
+/* What a reader found to agree is good for all, as an input of the graph that nothing else is known of. */
+static void note_good_input(const search *s, const fxtap_pair *pair, size_t node)
+{
+    size_t producer;
+    if (s->wiring != NULL && fx_wiring_producer(s->wiring, node, pair->position, &producer) &&
+        s->states[producer].output == UNKNOWN) {
+        s->states[producer].output = GOOD;
+    }
+}
+
 /* A pair at "0" covers what stands at "0.1": a list of numbers is one array. */
 static bool covers(const char *pair_position, const char *position)
 {
     size_t length = strlen(pair_position);
     return strncmp(pair_position, position, length) == 0 && (position[length] == '\0' || position[length] == '.');
-}
-
-/* True when the graph's record is known and no node feeds this input: it is written in the code, as an epsilon is. */
-static bool is_literal(const search *s, const fxtap_pair *pair, size_t node)
-{
-    size_t n_inputs = 0;
-    if (s->wiring == NULL || node >= s->n_states) {
-        return false;
-    }
-    fx_wiring_inputs(s->wiring, node, &n_inputs);
-    for (size_t i = 0; i < n_inputs; i++) {
-        if (covers(pair->position, fx_wiring_position(s->wiring, node, i))) {
-            return false;
-        }
-    }
-    return true;
 }
 
 static void note_bad_input(const search *s, const fxtap_pair *pair, size_t node, evidence *e)
@@ -173,7 +145,8 @@ static void note_bad_input(const search *s, const fxtap_pair *pair, size_t node,
 
 static bool is_judged(const fxtap_pair *pair)
 {
-    return pair->verdict == FXTAP_SAME || pair->verdict == FXTAP_CLOSE || fx_verdict_is_bad(pair->verdict);
+    bool is_one = pair->verdict == FXTAP_SAME || pair->verdict == FXTAP_CLOSE || fx_verdict_is_bad(pair->verdict);
+    return is_one && !pair->is_literal; /* another literal makes another operator: what differs then began there */
 }
 
 /* True when a judged pair stands at this place among the node's inputs. */
@@ -201,11 +174,12 @@ static void weigh_wiring(const search *s, const fx_node_pair *node, size_t order
         health known = resolve(s, inputs[i], &origin);
         e->any_bad |= known == BAD;
         e->any_unknown |= known == UNKNOWN;
+        e->any_clean |= known == CLEAN;
         note_earliest(known == BAD ? &e->origin : &e->faint_origin, origin);
     }
 }
 
-static evidence weigh_inputs(const search *s, const fx_node_pair *node, size_t order)
+static evidence weigh_inputs(search *s, const fx_node_pair *node, size_t order)
 {
     evidence e = {.origin = NO_ORIGIN, .faint_origin = NO_ORIGIN};
     bool any_judged = false;
@@ -215,14 +189,14 @@ static evidence weigh_inputs(const search *s, const fx_node_pair *node, size_t o
             continue;
         }
         any_judged = true;
-        if (is_literal(s, pair, order)) {
-            continue; /* another literal makes another operator: what differs then began here */
-        }
         e.any_measured |= pair->measured;
         e.input_error = fmax(e.input_error, pair->measured ? error_of(pair) : 0.0);
         if (fx_verdict_is_bad(pair->verdict)) {
             note_bad_input(s, pair, order, &e);
-        } else if (pair->verdict == FXTAP_CLOSE) {
+            continue;
+        }
+        note_good_input(s, pair, order);
+        if (pair->verdict == FXTAP_CLOSE) {
             note_close_input(s, pair, order, &e);
         }
     }
@@ -268,94 +242,38 @@ static double largest_error(const search *s, const fx_node_pair *node)
     return largest;
 }
 
-static const char *argument_name(const search *s, size_t i)
-{
-    const fx_sources *sources = &s->batch->sources[i];
-    const fxtap_tensor_info *golden = fx_batch_golden(s->batch, sources->golden);
-    const fxtap_tensor_info *tensor = golden != NULL ? golden : fx_batch_target(s->batch, sources->target);
-    return tensor->arg_name != NULL && tensor->arg_name[0] != '\0' ? tensor->arg_name : tensor->position;
-}
-
-/* In words, the first literal argument that differs or that one side alone has; NULL where there is none. */
-static const char *differing_literal(const search *s, const fx_node_pair *node, size_t order)
-{
-    fx_arena *arena = &s->report->arena;
-    for (size_t i = node->first_pair; i < node->first_pair + node->n_pairs; i++) {
-        const fxtap_pair *pair = pair_at(s, i);
-        if (pair->io != FXTAP_INPUT || !is_literal(s, pair, order)) {
-            continue;
-        }
-        if (pair->verdict == FXTAP_ONLY_GOLDEN || pair->verdict == FXTAP_ONLY_TARGET) {
-            return fx_arena_printf(arena, "%s: %s", argument_name(s, i), fxtap_verdict_name(pair->verdict));
-        }
-        if (fx_verdict_is_bad(pair->verdict) && pair->golden_stats != NULL && pair->count == 1) {
-            char golden[FX_NUMBER_BYTES], target[FX_NUMBER_BYTES];
-            fx_double_text(pair->golden_stats->mean, golden);
-            fx_double_text(pair->target_stats->mean, target);
-            return fx_arena_printf(arena, "%s: golden %s, target %s", argument_name(s, i), golden, target);
-        }
-        if (fx_verdict_is_bad(pair->verdict)) {
-            return fx_arena_printf(arena, "%s: %s", argument_name(s, i), pair->detail[0] != '\0' ? pair->detail : "differs");
-        }
-    }
-    return NULL;
-}
-
-/* Where golden's pair has another position, as with other operators, target's own. */
-static const char *target_position(const search *s, const fxtap_pair *pair)
-{
-    const fxtap_tensor_info *tensor = fx_batch_target(s->batch, s->batch->sources[pair - s->batch->pairs].target);
-    return tensor != NULL ? tensor->position : pair->position;
-}
-
-/* The operators above an input that differs which have no counterpart, and where the first of them stands. */
-static fxtap_status name_between(search *s, const fx_node_pair *node, const fxtap_pair *pair, fxtap_origin *origin)
-{
-    fx_between found = {.first = NULL};
-    fxtap_buffer_init(&found.words);
-    fxtap_status status = load_target_wiring(s);
-    if (status == FXTAP_OK && s->target_wiring != NULL && node->target != NULL) {
-        status = fx_name_between(s->nodes, s->target_wiring, false, node->target->order, target_position(s, pair), &found);
-    }
-    if (status == FXTAP_OK && s->wiring != NULL && node->golden != NULL) {
-        status = fx_name_between(s->nodes, s->wiring, true, node->golden->order, pair->position, &found);
-    }
-    if (status == FXTAP_OK) {
-        status = fx_keep_between(&s->report->arena, &found, origin);
-    }
-    fxtap_buffer_clear(&found.words);
-    return status;
-}
-
 static fxtap_status add_origin(search *s, const fx_node_pair *node, const fxtap_pair *pair,
                                fxtap_origin_reason reason, const evidence *e, size_t *index_out)
 {
-    fxtap_origin origin = {
-        .reason = reason,
-        .input_error = e->input_error,
-        .output_error = error_of(pair),
-        .other_target = node->golden != NULL && node->target != NULL &&
-                                 strcmp(node->golden->target, node->target->target) != 0
-                             ? fx_arena_strdup(&s->report->arena, node->target->target)
-                             : NULL,
-    };
     bool is_input = pair->io == FXTAP_INPUT;
-    origin.literal = is_input || node->golden == NULL ? NULL : differing_literal(s, node, node->golden->order);
-    if (reason == FXTAP_ORIGIN_BEFORE) {
-        fxtap_status status = name_between(s, node, pair, &origin);
-        if (status != FXTAP_OK) {
-            return status;
-        }
-    } else if (is_input && e->is_fed) {
-        fxtap_node_desc desc = {.struct_size = sizeof desc};
-        if (fxtap_graph_node(s->record, (fxtap_node)e->feeder, &desc) == FXTAP_OK) {
-            origin.input = fx_arena_strdup(&s->report->arena, desc.name);
+    fxtap_origin origin = {.reason = reason, .input_error = is_input ? 0.0 : e->input_error, .output_error = error_of(pair)};
+    origin.growth = origin.input_error > 0.0 ? origin.output_error / origin.input_error : INFINITY;
+    fxtap_status status = fx_describe_origin(s->batch, s->nodes, node, pair, is_input && e->is_fed ? e->feeder : FX_MISSING, &origin);
+    if (status != FXTAP_OK) {
+        return status;
+    }
+    *index_out = s->report->n_origins;
+    if (!fx_grow((void **)&s->origin_nodes, &s->origin_nodes_capacity, s->n_origin_nodes + 1, sizeof *s->origin_nodes)) {
+        return FXTAP_E_NOMEM;
+    }
+    s->origin_nodes[s->n_origin_nodes++] = node->golden_node;
+    return fx_report_add_origin(s->report, &origin, s->batch->first_pair + (size_t)(pair - s->batch->pairs));
+}
+
+/* Target's node that reads it: in a region, not the one that yields the result. */
+static size_t target_node_of(const search *s, const fx_node_pair *node, const fxtap_pair *pair)
+{
+    const fxtap_tensor_info *tensor = fx_batch_target(s->batch, s->batch->sources[pair - s->batch->pairs].target);
+    if (tensor == NULL || tensor->node == NULL || tensor->node == node->target) {
+        return node->target_node;
+    }
+    for (size_t c = 0; c < s->nodes->group->n_target; c++) {
+        const fx_exec_call *call = &s->nodes->target_calls[c];
+        if (call->set->step == tensor->step && tensor->node->order < call->n_nodes) {
+            return call->first_node + tensor->node->order;
         }
     }
-    origin.input_error = is_input ? 0.0 : origin.input_error; /* it came from outside: nothing grew */
-    origin.growth = origin.input_error > 0.0 ? origin.output_error / origin.input_error : INFINITY;
-    *index_out = s->report->n_origins;
-    return fx_report_add_origin(s->report, &origin, s->batch->first_pair + (size_t)(pair - s->batch->pairs));
+    return node->target_node;
 }
 
 /* INPUT or WEIGHT where the input is the graph's own; where target's is another operator's result, BEFORE. */
@@ -370,9 +288,9 @@ static fxtap_status reason_of_input(search *s, const fx_node_pair *node, const e
     if (status != FXTAP_OK) {
         return status;
     }
-    bool is_fed_in_target = s->target_wiring != NULL && node->target != NULL &&
-                            fx_wiring_producer(s->target_wiring, node->target->order,
-                                               target_position(s, e->worst_input), &producer) &&
+    bool is_fed_in_target = s->target_wiring != NULL && node->target_node != FX_MISSING &&
+                            fx_wiring_producer(s->target_wiring, target_node_of(s, node, e->worst_input),
+                                               fx_target_position(s->batch, e->worst_input), &producer) &&
                             !fx_wiring_is_placeholder(s->target_wiring, producer);
     if (!e->is_fed || is_fed_in_target || !fx_wiring_is_placeholder(s->wiring, e->feeder)) {
         *out = FXTAP_ORIGIN_BEFORE;
@@ -403,9 +321,22 @@ static fxtap_status add_input_origin(search *s, const fx_node_pair *node, eviden
     return status;
 }
 
-static bool is_random(const fx_node_pair *node)
+/* Attention draws only where it drops: its flag says that it may. */
+static bool has_no_dropout(const search *s, const fx_node_pair *node)
 {
-    return node->golden != NULL && (node->golden->flags & FXTAP_NODE_RANDOM) != 0;
+    for (size_t i = node->first_pair; i < node->first_pair + node->n_pairs; i++) {
+        const fxtap_pair *pair = pair_at(s, i);
+        if (pair->io == FXTAP_INPUT && strcmp(fx_argument_name(s->batch, i), "dropout_p") == 0 && pair->golden_stats != NULL) {
+            return pair->golden_stats->abs_max == 0.0;
+        }
+    }
+    return true;
+}
+
+static bool is_random(const search *s, const fx_node_pair *node)
+{
+    bool may_draw = node->golden != NULL && (node->golden->flags & FXTAP_NODE_RANDOM) != 0 && !node->is_region;
+    return may_draw && !(strstr(node->golden->target, "scaled_dot_product") != NULL && has_no_dropout(s, node));
 }
 
 static fxtap_status weigh_bad_output(search *s, const fx_node_pair *node, const fxtap_pair *output, evidence *e)
@@ -421,31 +352,32 @@ static fxtap_status weigh_bad_output(search *s, const fx_node_pair *node, const 
         }
         return FXTAP_OK;
     }
-    fxtap_origin_reason reason = is_random(node)     ? FXTAP_ORIGIN_RANDOM
+    fxtap_origin_reason reason = is_random(s, node)  ? FXTAP_ORIGIN_RANDOM
                                  : is_drift       ? FXTAP_ORIGIN_DRIFT
-                                 : e->any_unknown ? FXTAP_ORIGIN_REGION
+                                 : e->any_unknown || e->any_clean ? FXTAP_ORIGIN_REGION
                                                   : FXTAP_ORIGIN_OPERATOR;
     return add_origin(s, node, output, reason, e, &e->origin);
 }
 
-/* A node that was not dumped, or has no counterpart, is as its inputs are: BAD if one is, GOOD if all are known to be. */
+/* A node that was not dumped, or has no counterpart, is as its inputs are: BAD if one is, CLEAN if all are known to be good. */
 static void infer_undumped(search *s, size_t i)
 {
     size_t n_inputs;
     const size_t *inputs = fx_wiring_inputs(s->wiring, i, &n_inputs);
-    health state = n_inputs > 0 && !fx_wiring_is_placeholder(s->wiring, i) ? GOOD : UNKNOWN;
+    bool is_link = n_inputs == 1 && fx_wiring_position(s->wiring, i, 0)[0] == '\0';
+    if (is_link) {
+        s->states[i] = s->states[inputs[0]]; /* the very value that an earlier call put out */
+        return;
+    }
+    health state = fx_wiring_is_placeholder(s->wiring, i) ? s->states[i].output : CLEAN;
     size_t origin = NO_ORIGIN, faint_origin = NO_ORIGIN;
     for (size_t k = 0; k < n_inputs; k++) {
         size_t from;
         health known = resolve(s, inputs[k], &from);
         note_earliest(known == BAD ? &origin : &faint_origin, from);
-        if (known == BAD) {
-            state = BAD;
-        } else if (known == UNKNOWN && state == GOOD) {
-            state = UNKNOWN;
-        }
+        state = known == BAD || state == BAD ? BAD : known == UNKNOWN ? UNKNOWN : state;
     }
-    s->states[i].output = state == GOOD ? UNKNOWN : state;
+    s->states[i].output = state;
     s->states[i].origin = state == BAD ? origin : faint_origin;
 }
 
@@ -493,12 +425,8 @@ static fxtap_status visit(search *s, const fx_node_pair *node, size_t order)
 static fxtap_status open_search(search *s)
 {
     s->last_origin = NO_ORIGIN;
-    fxtap_status status = load_wiring(s->batch->comparison->golden.reader, s->nodes->group->golden_graph, &s->record,
-                                      &s->wiring);
-    if (status == FXTAP_OK && s->wiring == NULL) {
-        return FXTAP_OK;
-    }
-    if (status != FXTAP_OK) {
+    fxtap_status status = fx_group_wiring(s->nodes, true, &s->wiring);
+    if (status != FXTAP_OK || s->wiring == NULL) {
         return status;
     }
     s->n_states = fx_wiring_node_count(s->wiring);
@@ -528,9 +456,9 @@ static fxtap_status add_neighbourhoods(search *s, size_t first_origin)
     fxtap_report *report = s->report;
     size_t end = s->nodes->group->number < FX_AROUND_GROUPS ? first_origin + FX_DETAILED : first_origin;
     for (size_t i = first_origin; i < report->n_origins && i < end; i++) {
-        size_t node = pair_at(s, report->origin_pairs[i] - s->batch->first_pair)->order;
+        size_t node = s->origin_nodes[i - first_origin];
         if (node < s->n_states) {
-            report->origins[i].around = fx_neighbourhood(&report->arena, s->record, s->wiring, s->health, node);
+            report->origins[i].around = fx_neighbourhood(&report->arena, s->nodes, s->wiring, s->health, node);
             if (report->origins[i].around == NULL) {
                 return FXTAP_E_NOMEM;
             }
@@ -539,7 +467,7 @@ static fxtap_status add_neighbourhoods(search *s, size_t first_origin)
     return FXTAP_OK;
 }
 
-fxtap_status fx_find_origins(fx_batch *batch, const fx_group_nodes *group)
+fxtap_status fx_find_origins(fx_batch *batch, fx_group_nodes *group)
 {
     search s = {.batch = batch, .report = batch->comparison->report, .nodes = group};
     size_t first_origin = s.report->n_origins;
@@ -547,7 +475,7 @@ fxtap_status fx_find_origins(fx_batch *batch, const fx_group_nodes *group)
     size_t next = 0;
     for (size_t i = 0; i < group->n_nodes && status == FXTAP_OK; i++) {
         const fx_node_pair *node = &group->nodes[i];
-        size_t order = node->golden == NULL ? SIZE_MAX : node->golden->order;
+        size_t order = node->golden_node; /* SIZE_MAX: none */
         if (order != SIZE_MAX && s.wiring != NULL) {
             infer_between(&s, next, order);
             next = order + 1;
@@ -557,33 +485,29 @@ fxtap_status fx_find_origins(fx_batch *batch, const fx_group_nodes *group)
     if (status == FXTAP_OK && s.wiring != NULL) {
         status = add_neighbourhoods(&s, first_origin);
     }
-    fx_wiring_free(s.wiring);
-    fx_wiring_free(s.target_wiring);
+    fx_free(s.origin_nodes);
     fx_free(s.states);
     fx_free(s.health);
     return status;
 }
 
-fxtap_status fx_mark_undefined(fx_batch *batch, const fx_group_nodes *group)
+fxtap_status fx_mark_undefined(fx_batch *batch, fx_group_nodes *group)
 {
-    const fxtap_graph *record;
-    fx_wiring *wiring;
-    fxtap_status status = load_wiring(batch->comparison->golden.reader, group->group->golden_graph, &record, &wiring);
+    const fx_wiring *wiring;
+    fxtap_status status = fx_group_wiring(group, true, &wiring);
     if (status != FXTAP_OK || wiring == NULL) {
         return status;
     }
     for (size_t n = 0; n < group->n_nodes; n++) {
         const fx_node_pair *node = &group->nodes[n];
-        for (size_t i = node->first_pair; i < node->first_pair + node->n_pairs && node->golden != NULL; i++) {
+        for (size_t i = node->first_pair; i < node->first_pair + node->n_pairs && node->golden_node != FX_MISSING; i++) {
             fxtap_pair *pair = &batch->pairs[i];
-            size_t producer = node->golden->order;
-            bool is_known = pair->io != FXTAP_INPUT ||
-                            fx_wiring_producer(wiring, node->golden->order, pair->position, &producer);
+            size_t producer = node->golden_node;
+            bool is_known = pair->io != FXTAP_INPUT || fx_wiring_producer(wiring, node->golden_node, pair->position, &producer);
             if (pair->verdict == FXTAP_NOT_COMPARED && is_known && fx_wiring_is_undefined(wiring, producer)) {
                 pair->verdict = FXTAP_UNDEFINED;
             }
         }
     }
-    fx_wiring_free(wiring);
     return FXTAP_OK;
 }

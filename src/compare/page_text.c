@@ -194,3 +194,17 @@ void fx_page_counted(const fx_page *p, uint64_t value, const char *singular, con
     fx_page_count(p, value);
     fxtap_buffer_printf(p->out, " %s", value == 1 ? singular : plural);
 }
+
+void fx_page_lines(const fx_page *p, const char *lines)
+{
+    for (size_t length; *lines != '\0'; lines += length + (lines[length] != '\0')) {
+        char line[1024];
+        length = strcspn(lines, "\n");
+        size_t n = length < sizeof line ? length : sizeof line - 1;
+        memcpy(line, lines, n);
+        line[n] = '\0';
+        fxtap_buffer_text(p->out, "        ");
+        fx_page_wrapped(p, line, 12);
+        fxtap_buffer_text(p->out, "\n");
+    }
+}

@@ -29,6 +29,13 @@ void fx_page_two_numbers(const fx_page *p, const char *before, double first, con
 void fx_page_count(const fx_page *p, uint64_t value);
 void fx_page_counted(const fx_page *p, uint64_t value, const char *singular, const char *plural);
 
+/* Lines of text, each indented. */
+void fx_page_lines(const fx_page *p, const char *lines);
+
+/* ---- print_text_rewritten.c ---- */
+
+void fx_page_rewritten(const fx_page *p);
+
 /* ---- print_text_origin.c ---- */
 
 void fx_page_origins(const fx_page *p);

@@ -1,9 +1,11 @@
 /* print_json.c - the report as JSON; docs/compare-json.md describes every field. */
 #include <inttypes.h>
 #include <stdio.h>
+#include <math.h>
 #include <string.h>
 
 #include "compare/print.h"
+#include "util/number.h"
 
 static void shape(fxtap_json *json, const char *key, int32_t ndim, const int64_t *extents)
 {
@@ -71,6 +73,16 @@ static void metrics(fxtap_json *json, const fxtap_pair *pair)
     fxtap_json_double(json, "atol", pair->atol);
 }
 
+/* JSON has no infinities: what stands as null is said in words as well. */
+static void not_finite(fxtap_json *json, const char *key, double value)
+{
+    if (!isfinite(value)) {
+        char text[FX_NUMBER_BYTES];
+        fx_double_text(value, text);
+        fxtap_json_string(json, key, text);
+    }
+}
+
 static void worst(fxtap_json *json, const fxtap_pair *pair)
 {
     fxtap_json_begin_array(json, "worst");
@@ -79,6 +91,8 @@ static void worst(fxtap_json *json, const fxtap_pair *pair)
         fxtap_json_uint(json, "index", pair->worst[i].index);
         fxtap_json_double(json, "golden", pair->worst[i].golden);
         fxtap_json_double(json, "target", pair->worst[i].target);
+        not_finite(json, "golden_text", pair->worst[i].golden);
+        not_finite(json, "target_text", pair->worst[i].target);
         fxtap_json_end_object(json);
     }
     fxtap_json_end_array(json);
@@ -92,6 +106,17 @@ static void growth(fxtap_json *json, const fxtap_pair *pair)
     }
 }
 
+static void evidence(fxtap_json *json, const fxtap_pair *pair)
+{
+    fxtap_json_begin_array(json, "evidence");
+    for (size_t i = 0; fxtap_evidence_name(i) != NULL; i++) {
+        if ((pair->evidence >> i & 1u) != 0) {
+            fxtap_json_string(json, NULL, fxtap_evidence_name(i));
+        }
+    }
+    fxtap_json_end_array(json);
+}
+
 static void write_pair(fxtap_json *json, const fxtap_pair *pair)
 {
     fxtap_json_begin_object(json, NULL);
@@ -100,6 +125,13 @@ static void write_pair(fxtap_json *json, const fxtap_pair *pair)
     fxtap_json_string(json, "position", pair->position);
     fxtap_json_string(json, "pairing", fxtap_pairing_name(pair->pairing));
     fxtap_json_double(json, "confidence", pair->confidence);
+    evidence(json, pair);
+    fxtap_json_bool(json, "literal", pair->is_literal);
+    fxtap_json_bool(json, "missing", pair->is_missing);
+    if (pair->n_golden_operators > 0) {
+        fxtap_json_uint(json, "golden_operators", pair->n_golden_operators);
+        fxtap_json_uint(json, "target_operators", pair->n_target_operators);
+    }
     fxtap_json_string(json, "golden_dtype", fxtap_dtype_name(pair->golden_dtype));
     fxtap_json_string(json, "target_dtype", fxtap_dtype_name(pair->target_dtype));
     shape(json, "golden_shape", pair->ndim, pair->shape);
@@ -131,6 +163,8 @@ static void write_origin(fxtap_json *json, const fxtap_origin *origin)
     if (origin->other_target != NULL) {
         fxtap_json_string(json, "other_target", origin->other_target);
     }
+    fxtap_json_string(json, "other_source", origin->other_source);
+    fxtap_json_string(json, "other_code", origin->other_code);
     fxtap_json_string(json, "literal", origin->literal);
     fxtap_json_string(json, "between", origin->between);
     fxtap_json_string(json, "between_source", origin->between_source);
@@ -150,10 +184,11 @@ static void write_counts(fxtap_json *json, const fxtap_report *report)
     for (int verdict = 0; verdict < FXTAP_VERDICT_COUNT; verdict++) {
         fxtap_json_uint(json, fxtap_verdict_name((fxtap_verdict)verdict), report->counts[verdict]);
     }
+    fxtap_json_uint(json, "missing", report->n_missing);
     fxtap_json_uint(json, "carried_on", report->n_carried);
     fxtap_json_end_object(json);
     fxtap_json_begin_object(json, "pairing");
-    for (int pairing = 0; pairing <= FXTAP_PAIR_ORDER; pairing++) {
+    for (int pairing = 0; pairing < FXTAP_PAIR_COUNT; pairing++) {
         fxtap_json_uint(json, fxtap_pairing_name((fxtap_pairing)pairing), report->pairing_counts[pairing]);
     }
     fxtap_json_end_object(json);
@@ -211,6 +246,7 @@ static void write_groups(fxtap_json *json, const fxtap_report *report)
         fxtap_json_int(json, "target_step", group->target_step);
         fxtap_json_int(json, "call", group->call);
         fxtap_json_string(json, "pairing", fxtap_pairing_name(group->pairing));
+        fxtap_json_uint(json, "unit", group->unit);
         fxtap_json_uint(json, "pairs", group->n_pairs);
         fxtap_json_uint(json, "different", group->n_different);
         fxtap_json_end_object(json);
@@ -237,6 +273,8 @@ void fx_report_print_json(const fxtap_report *report, fxtap_buffer *out)
     fxtap_json_end_array(&json);
     const fxtap_pair *non_finite = fxtap_report_first_non_finite(report);
     fxtap_json_string(&json, "first_non_finite", non_finite == NULL ? NULL : non_finite->name);
+    fxtap_json_string(&json, "steps", report->steps);
+    fxtap_json_string(&json, "explanation", report->explanation);
     write_groups(&json, report);
     fxtap_json_begin_array(&json, "warnings");
     for (size_t i = 0; i < report->n_warnings; i++) {

@@ -22,9 +22,10 @@ static uint64_t judged_count(const fxtap_report *report)
 static void incomplete_headline(const fx_page *p)
 {
     const uint64_t *counts = p->report->counts;
-    uint64_t n_alone = counts[FXTAP_ONLY_GOLDEN] + counts[FXTAP_ONLY_TARGET];
+    bool is_judged = judged_count(p->report) > 0;
+    uint64_t n_alone = is_judged ? p->report->n_missing : counts[FXTAP_ONLY_GOLDEN] + counts[FXTAP_ONLY_TARGET];
     const char *joint = ", but ";
-    if (judged_count(p->report) == 0) {
+    if (!is_judged) {
         fxtap_buffer_text(p->out, n_alone > 0 && counts[FXTAP_UNREADABLE] == 0 ? "the two sides share nothing" : "nothing could be compared");
         joint = ": ";
     } else {
@@ -32,7 +33,7 @@ static void incomplete_headline(const fx_page *p)
     }
     if (n_alone > 0) {
         fxtap_buffer_text(p->out, joint);
-        fx_page_counted(p, n_alone, "has no counterpart", "have no counterpart");
+        fx_page_counted(p, n_alone, is_judged ? "is missing" : "has no counterpart", is_judged ? "are missing" : "have no counterpart");
         joint = ", ";
     }
     if (counts[FXTAP_UNREADABLE] > 0) {
@@ -53,6 +54,10 @@ static void headline(const fx_page *p)
         fx_page_count(p, bad_count(report));
         fxtap_buffer_text(p->out, " of ");
         fx_page_counted(p, judged_count(report), "tensor differs", "tensors differ");
+        if (report->n_missing > 0) {
+            fxtap_buffer_text(p->out, ", ");
+            fx_page_counted(p, report->n_missing, "is missing", "are missing");
+        }
     } else if (verdict == FXTAP_SAME) {
         fx_page_counted(p, report->counts[FXTAP_SAME], "tensor, all equal", "tensors, all equal");
     } else if (verdict == FXTAP_CLOSE) {
@@ -112,8 +117,13 @@ static void accounts(const fx_page *p)
 {
     const fxtap_report *report = p->report;
     fxtap_buffer_text(p->out, "\n");
+    if (report->steps != NULL) {
+        fxtap_buffer_text(p->out, "Aligned ");
+        fx_page_wrapped(p, report->steps, 8);
+        fxtap_buffer_text(p->out, "\n");
+    }
     flow paired = begin_flow(p, "Paired");
-    for (int pairing = FXTAP_PAIR_EXACT; pairing <= FXTAP_PAIR_ORDER; pairing++) {
+    for (int pairing = FXTAP_PAIR_EXACT; pairing < FXTAP_PAIR_COUNT; pairing++) {
         flow_item(&paired, report->pairing_counts[pairing], fxtap_pairing_name((fxtap_pairing)pairing));
     }
     end_flow(&paired);
@@ -137,15 +147,18 @@ static void example(const fx_page *p, const fxtap_pair *pair)
     }
 }
 
-/* The first few pairs of a verdict that asks for a look. */
-static void examples(const fx_page *p, fxtap_verdict verdict)
+/* The first few pairs of a verdict that asks for a look; with `only_missing`, of those that should have a counterpart. */
+static void examples(const fx_page *p, fxtap_verdict verdict, bool only_missing)
 {
-    uint64_t n = p->report->counts[verdict], shown = 0;
-    for (size_t i = 0; i < p->report->n_pairs && shown < n && shown < SHOWN_EXAMPLES; i++) {
-        if (p->report->pairs[i].verdict == verdict) {
-            example(p, &p->report->pairs[i]);
+    uint64_t n = 0, shown = 0;
+    for (size_t i = 0; i < p->report->n_pairs; i++) {
+        const fxtap_pair *pair = &p->report->pairs[i];
+        bool is_one = pair->verdict == verdict && (!only_missing || pair->is_missing);
+        if (is_one && shown < SHOWN_EXAMPLES) {
+            example(p, pair);
             shown++;
         }
+        n += is_one;
     }
     if (n > shown) {
         fx_page_label(p, "");
@@ -170,23 +183,65 @@ static void warnings(const fx_page *p)
     }
 }
 
+static bool has_missing(const fxtap_report *report, fxtap_verdict verdict)
+{
+    for (size_t i = 0; i < report->n_pairs; i++) {
+        if (report->pairs[i].is_missing && report->pairs[i].verdict == verdict) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static void troubles(const fx_page *p)
 {
     static const struct {
         fxtap_verdict verdict;
         const char *title;
+        bool only_missing; /* what is written differently is told elsewhere */
+        bool is_told;      /* by the origins, where there are any */
     } kinds[] = {
-        {FXTAP_UNREADABLE, "Unreadable"},          {FXTAP_SHAPE_MISMATCH, "Shape mismatch"},
-        {FXTAP_DTYPE_MISMATCH, "Dtype mismatch"},  {FXTAP_ONLY_GOLDEN, "Only in golden"},
-        {FXTAP_ONLY_TARGET, "Only in target"},
+        {FXTAP_DIFFERENT, "Different", false, true},
+        {FXTAP_UNREADABLE, "Unreadable", false, false},
+        {FXTAP_SHAPE_MISMATCH, "Shape mismatch", false, false},
+        {FXTAP_DTYPE_MISMATCH, "Dtype mismatch", false, false},
+        {FXTAP_ONLY_GOLDEN, "Only in golden", true, false},
+        {FXTAP_ONLY_TARGET, "Only in target", true, false},
+        {FXTAP_SKIPPED, "Saved on one side alone", true, false},
     };
+    bool shares_nothing = judged_count(p->report) == 0;
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
-        if (p->report->counts[kinds[i].verdict] > 0) {
+        bool only_missing = kinds[i].only_missing && (!shares_nothing || kinds[i].verdict == FXTAP_SKIPPED);
+        bool is_shown = only_missing ? has_missing(p->report, kinds[i].verdict) : p->report->counts[kinds[i].verdict] > 0;
+        if (is_shown && !(kinds[i].is_told && p->report->n_origins > 0)) {
             fxtap_buffer_printf(p->out, "\n%s\n", kinds[i].title);
-            examples(p, kinds[i].verdict);
+            examples(p, kinds[i].verdict, only_missing);
         }
     }
+    if (!shares_nothing) {
+        fx_page_rewritten(p);
+    }
     warnings(p);
+}
+
+/* Where most of golden has no counterpart, all that follows rests on little: that comes first. */
+static void thinness(const fx_page *p)
+{
+    uint64_t n_results = 0, n_paired = 0;
+    for (size_t i = 0; i < p->report->n_pairs; i++) {
+        const fxtap_pair *pair = &p->report->pairs[i];
+        bool is_result = pair->io == FXTAP_OUTPUT && pair->verdict != FXTAP_ONLY_TARGET && pair->verdict != FXTAP_SKIPPED;
+        n_results += is_result;
+        n_paired += is_result && pair->verdict != FXTAP_ONLY_GOLDEN;
+    }
+    if (p->report->steps == NULL || 2 * n_paired >= n_results) {
+        return;
+    }
+    fxtap_buffer_text(p->out, "\nThe two programs have little in common: only ");
+    fx_page_count(p, n_paired);
+    fxtap_buffer_text(p->out, " of golden's ");
+    fx_page_counted(p, n_results, "result has", "results have");
+    fxtap_buffer_text(p->out, "\na counterpart. Elsewhere nothing was compared; --map can say what is what.\n");
 }
 
 static bool dtype_occurs(const fxtap_report *report, fxtap_dtype dtype)
@@ -231,7 +286,12 @@ void fx_report_print_text(const fxtap_report *report, const fxtap_report_options
     if (options->quiet) {
         return;
     }
+    thinness(&p);
     fx_page_origins(&p);
+    if (report->explanation != NULL) {
+        fxtap_buffer_printf(out, "\nWhy these are a pair\n");
+        fx_page_lines(&p, report->explanation);
+    }
     troubles(&p);
     accounts(&p);
     tolerances(&p);

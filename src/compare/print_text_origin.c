@@ -90,7 +90,11 @@ static void text_line(const fx_page *p, const char *label, const char *before, c
 /* The operators that lie between, and the place of the first: the pair's own place is where their result is read. */
 static void between_lines(const fx_page *p, const fxtap_origin *origin)
 {
-    text_line(p, "between", "", origin->between, false);
+    if (origin->between != NULL) {
+        fx_page_label(p, "between");
+        fx_page_wrapped(p, origin->between, 10);
+        fxtap_buffer_text(p->out, "\n");
+    }
     text_line(p, "", "", origin->between_source, true);
     text_line(p, "", "", origin->between_code, false);
     text_line(p, "", "in ", origin->between_module, true);
@@ -178,25 +182,42 @@ static void heading(const fx_page *p, const fxtap_origin *origin, bool is_first)
     fxtap_buffer_printf(p->out, "\n        %s\n", fx_origin_reason_text(origin->reason));
 }
 
+/* What the pair rests on. */
+static void pairing_line(const fx_page *p, const fxtap_pair *pair)
+{
+    fx_page_label(p, "pairing");
+    fxtap_buffer_printf(p->out, "%s", fxtap_pairing_name(pair->pairing));
+    for (size_t i = 0, n = 0; fxtap_evidence_name(i) != NULL && n < 5; i++) {
+        if ((pair->evidence >> i & 1u) != 0) {
+            fxtap_buffer_printf(p->out, "%s%s", n++ == 0 ? ": " : ", ", fxtap_evidence_name(i));
+        }
+    }
+    fxtap_buffer_text(p->out, "\n");
+}
+
 static void origin_block(const fx_page *p, const fxtap_origin *origin, size_t n_again, bool is_first)
 {
     const fxtap_pair *pair = origin->pair;
     heading(p, origin, is_first);
+    if (origin->reason == FXTAP_ORIGIN_BEFORE) {
+        between_lines(p, origin); /* that is where it began */
+    }
     place_lines(p, pair);
+    text_line(p, "target", "", origin->other_source, true);
+    text_line(p, "", "", origin->other_code, false);
     error_lines(p, pair);
     text_line(p, "literal", "", origin->literal, false);
-    between_lines(p, origin);
+    if (origin->reason != FXTAP_ORIGIN_BEFORE) {
+        between_lines(p, origin);
+    }
     input_line(p, origin);
     worst_lines(p, pair);
     if (pair->golden_stats != NULL) {
         statistics_line(p, "golden", pair->golden_stats);
         statistics_line(p, "target", pair->target_stats);
     }
-    if (pair->confidence > 0.0 && pair->confidence < 0.85) {
-        fx_page_label(p, "pairing");
-        fxtap_buffer_printf(p->out, "%s, confidence ", fxtap_pairing_name(pair->pairing));
-        fxtap_buffer_digits(p->out, pair->confidence, 2);
-        fxtap_buffer_text(p->out, ": the two may not be the same operator\n");
+    if (pair->pairing > FXTAP_PAIR_MAPPED) {
+        pairing_line(p, pair);
     }
     if (origin->n_carried > 0) {
         fx_page_label(p, "carried");

@@ -138,11 +138,13 @@ void fx_report_tally(fxtap_report *report)
 {
     memset(report->counts, 0, sizeof report->counts);
     memset(report->pairing_counts, 0, sizeof report->pairing_counts);
+    report->n_missing = 0;
     report->first_non_finite = SIZE_MAX;
     for (size_t i = 0; i < report->n_pairs; i++) {
         const fxtap_pair *pair = &report->pairs[i];
         report->counts[pair->verdict]++;
         report->pairing_counts[pair->pairing]++;
+        report->n_missing += pair->is_missing;
         if (report->first_non_finite == SIZE_MAX && pair->verdict != FXTAP_UNDEFINED && new_non_finite(pair)) {
             report->first_non_finite = i;
         }
@@ -155,13 +157,33 @@ void fx_report_tally(fxtap_report *report)
 fxtap_verdict fxtap_report_verdict(const fxtap_report *report)
 {
     static const fxtap_verdict bad[] = {FXTAP_DIFFERENT,  FXTAP_SHAPE_MISMATCH, FXTAP_DTYPE_MISMATCH,
-                                        FXTAP_UNREADABLE, FXTAP_ONLY_GOLDEN,    FXTAP_ONLY_TARGET};
+                                        FXTAP_UNREADABLE};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         if (report->counts[bad[i]] > 0) {
             return FXTAP_DIFFERENT;
         }
     }
-    return report->counts[FXTAP_CLOSE] > 0 ? FXTAP_CLOSE : FXTAP_SAME;
+    bool any_alone = report->counts[FXTAP_ONLY_GOLDEN] + report->counts[FXTAP_ONLY_TARGET] > 0;
+    bool any_close = report->counts[FXTAP_CLOSE] > 0;
+    if (report->n_missing > 0 || (any_alone && !any_close && report->counts[FXTAP_SAME] == 0)) {
+        return FXTAP_DIFFERENT;
+    }
+    return any_close ? FXTAP_CLOSE : FXTAP_SAME;
+}
+
+uint64_t fxtap_report_missing_count(const fxtap_report *report)
+{
+    return report->n_missing;
+}
+
+const char *fxtap_report_explanation(const fxtap_report *report)
+{
+    return report->explanation;
+}
+
+const char *fxtap_report_steps(const fxtap_report *report)
+{
+    return report->steps;
 }
 
 uint64_t fxtap_report_count(const fxtap_report *report, fxtap_verdict verdict)
@@ -171,7 +193,7 @@ uint64_t fxtap_report_count(const fxtap_report *report, fxtap_verdict verdict)
 
 uint64_t fxtap_report_pairing_count(const fxtap_report *report, fxtap_pairing pairing)
 {
-    return (unsigned)pairing <= FXTAP_PAIR_ORDER ? report->pairing_counts[pairing] : 0;
+    return (unsigned)pairing < FXTAP_PAIR_COUNT ? report->pairing_counts[pairing] : 0;
 }
 
 size_t fxtap_report_pair_count(const fxtap_report *report)
@@ -233,6 +255,7 @@ const char *fxtap_verdict_name(fxtap_verdict verdict)
         [FXTAP_SKIPPED] = "skipped",
         [FXTAP_UNDEFINED] = "undefined",
         [FXTAP_NOT_COMPARED] = "not compared",
+        [FXTAP_REWRITTEN] = "written differently",
     };
     return (unsigned)verdict < FXTAP_VERDICT_COUNT ? names[verdict] : "unknown";
 }
@@ -241,7 +264,19 @@ const char *fxtap_pairing_name(fxtap_pairing pairing)
 {
     static const char *const names[] = {
         [FXTAP_PAIR_NONE] = "unpaired",    [FXTAP_PAIR_EXACT] = "exact",       [FXTAP_PAIR_MAPPED] = "mapped",
-        [FXTAP_PAIR_SOURCE] = "by source", [FXTAP_PAIR_ORDER] = "by order",
+        [FXTAP_PAIR_SOURCE] = "by source", [FXTAP_PAIR_ORDER] = "by order",    [FXTAP_PAIR_WIRING] = "by wiring",
+        [FXTAP_PAIR_REGION] = "region",
     };
-    return (unsigned)pairing <= FXTAP_PAIR_ORDER ? names[pairing] : "unknown";
+    return (unsigned)pairing < FXTAP_PAIR_COUNT ? names[pairing] : "unknown";
+}
+
+const char *fxtap_evidence_name(size_t i)
+{
+    static const char *const names[] = {
+        "structure", "map",    "value",          "near value",      "another value", "operator",
+        "family",    "module", "line",           "shape",           "inputs",        "readers",
+        "inputs against",      "readers against", "literals",       "name",          "order",
+        "roughly near value",
+    };
+    return i < sizeof names / sizeof names[0] ? names[i] : NULL;
 }

@@ -6,6 +6,7 @@
 
 #include <stdatomic.h>
 
+#include "compare/wiring.h"
 #include "fxtap/compare.h"
 #include "store/open_tensor.h"
 #include "store/texts.h"
@@ -15,6 +16,8 @@ struct fxtap_report {
     fx_arena arena; /* every string and array below */
     const char *golden_path;
     const char *target_path;
+    const char *explanation; /* of one node's pair; NULL: not asked for, or no node of that name was aligned */
+    const char *steps; /* in words, what was aligned as an iteration; NULL: graphs are equal, or without an index */
     fxtap_pair *pairs;
     size_t n_pairs;
     size_t pairs_capacity;
@@ -32,8 +35,9 @@ struct fxtap_report {
     fxtap_rule *rules; /* the given ones, echoed in every report */
     size_t n_rules;
     size_t n_carried; /* operators whose output differs because an input does */
+    uint64_t n_missing;
     uint64_t counts[FXTAP_VERDICT_COUNT];
-    uint64_t pairing_counts[FXTAP_PAIR_ORDER + 1];
+    uint64_t pairing_counts[FXTAP_PAIR_COUNT];
     size_t first_non_finite; /* index of a pair, or SIZE_MAX */
     bool stopped_early;      /* fail_fast found a difference */
 };
@@ -53,16 +57,17 @@ typedef struct fx_side {
     size_t n_sets;
 } fx_side;
 
-typedef struct fx_group_work { /* one pair of steps */
-    const fx_set *golden;      /* NULL: missing */
-    const fx_set *target;
-    const fxtap_graph_info *golden_graph;
-    const fxtap_graph_info *target_graph;
-    size_t number; /* of the group, whatever the shard */
-    int32_t rank; /* under which the pairs are reported */
+/* What is aligned as one: a step of a graph against one of another, or all calls of an iteration against all of another. */
+typedef struct fx_group_work {
+    const fx_set *const *golden; /* calls in order */
+    size_t n_golden;             /* 0: missing */
+    const fx_set *const *target;
+    size_t n_target;
+    size_t number;               /* of the group, whatever the shard */
+    int32_t rank;                /* under which the pairs are reported */
     fxtap_pairing pairing;
-    double confidence;
-    bool same_structure; /* equal structural keys: nodes pair by position */
+    bool same_structure;         /* one call of equal structure on either side: nodes pair by place */
+    bool is_extra;               /* a graph that the other side did not have to run */
 } fx_group_work;
 
 typedef struct fx_map fx_map;
@@ -78,6 +83,7 @@ typedef struct fx_comparison {
     size_t n_groups;
     size_t groups_capacity;
     const fx_map *map;
+    fxtap_buffer explanation; /* lines of the report's, as groups are aligned */
     size_t n_begun;     /* groups that have been paired */
     size_t n_paired;    /* pairs of them */
     size_t n_judged;    /* of these, in batches that are done */
@@ -142,23 +148,6 @@ void fx_tolerance_for(const fxtap_rule *rules, size_t n_rules, const fxtap_pair 
 /* The dtype that a pair is judged in: the less precise of the two originals. */
 fxtap_dtype fx_judged_dtype(fxtap_dtype golden, fxtap_dtype target);
 
-/* ---- wiring.c ---- */
-
-typedef struct fx_wiring fx_wiring;
-/* Which node feeds which place, from a graph record. */
-fxtap_status fx_wiring_create(const fxtap_graph *graph, fx_wiring **out);
-void fx_wiring_free(fx_wiring *wiring);
-/* The node that yields what stands in INPUT `position` of `node`; false where it is a constant, or not known. */
-bool fx_wiring_producer(const fx_wiring *wiring, size_t node, const char *position, size_t *producer_out);
-/* All nodes that feed `node`. */
-const size_t *fx_wiring_inputs(const fx_wiring *wiring, size_t node, size_t *n_out);
-/* The place in which the i-th of them stands. */
-const char *fx_wiring_position(const fx_wiring *wiring, size_t node, size_t i);
-size_t fx_wiring_node_count(const fx_wiring *wiring);
-bool fx_wiring_is_placeholder(const fx_wiring *wiring, size_t node);
-bool fx_wiring_is_weight(const fx_wiring *wiring, size_t node); /* a placeholder that requires a gradient, a get_attr */
-bool fx_wiring_is_undefined(const fx_wiring *wiring, size_t node); /* uninitialised memory, or a view of it */
-
 /* ---- link.c ---- */
 
 /* When all pairs are there: points origins at theirs, in order of execution; with `is_whole` also tells those that began
@@ -174,19 +163,7 @@ void fx_trim_details(fxtap_report *report, const bool *chosen);
 
 /* ---- around.c ---- */
 
-typedef struct fx_node_health {
-    bool is_judged;
-    bool is_bad;
-    double rel_l2;
-} fx_node_health;
-
-/* The graph within FX_AROUND_HOPS of a node; `health` has one entry a node of the record. NULL: no memory. */
-const fxtap_neighbourhood *fx_neighbourhood(fx_arena *arena, const fxtap_graph *graph, const fx_wiring *wiring,
-                                            const fx_node_health *health, size_t node);
-
 /* Histograms of the chosen pairs, from their files. */
 fxtap_status fx_add_histograms(fxtap_report *report, const bool *chosen);
-
-#define FX_AROUND_HOPS 2
 
 #endif

@@ -2,7 +2,7 @@
  * shard.c - a report as bytes, and shards put together: what several processes compared becomes the report that one
  * would have made.
  *
- * Shard k of n holds groups k, k + n, k + 2n ...; merging deals them out again in that order.
+ * Shard k of n holds units k, k + n, k + 2n ..., each of one or more groups; merging takes them in the order of their numbers.
  */
 #include <string.h>
 
@@ -14,7 +14,7 @@
 #include "util/float_mode.h"
 #include "util/memory.h"
 
-#define MAGIC 0x6872707478663033u /* "fxtprh" and a version, kept when the form changes */
+#define MAGIC 0x6872707478663034u /* "fxtprh" and a version, kept when the form changes */
 #define PAIR_BYTES_MIN 200
 
 static void head_fields(fx_codec *c, fxtap_report *report)
@@ -28,6 +28,8 @@ static void head_fields(fx_codec *c, fxtap_report *report)
     fx_codec_text(c, &report->target_path);
     report->golden_path = report->golden_path == NULL ? "" : report->golden_path;
     report->target_path = report->target_path == NULL ? "" : report->target_path;
+    fx_codec_text(c, &report->steps);
+    fx_codec_text(c, &report->explanation);
     fx_codec_bool(c, &report->stopped_early);
     fx_codec_size(c, &report->n_carried);
 }
@@ -202,6 +204,8 @@ static fxtap_status merge_heads(fxtap_report *into, fxtap_report *const *shards,
 {
     into->golden_path = shards[0]->golden_path;
     into->target_path = shards[0]->target_path;
+    into->steps = shards[0]->steps;
+    into->explanation = shards[0]->explanation;
     into->rules = shards[0]->rules;
     into->n_rules = shards[0]->n_rules;
     fxtap_status status = FXTAP_OK;
@@ -241,7 +245,7 @@ static void stop_at_first(fxtap_report *into, fxtap_report *const *shards, size_
     while (group + 1 < into->n_groups && into->groups[group + 1].first_pair <= first) {
         group++;
     }
-    into->n_carried = shards[group % n_shards]->n_carried; /* of the shard that holds the group */
+    into->n_carried = shards[into->groups[group].unit % n_shards]->n_carried; /* of the shard that holds the group */
 }
 
 static fxtap_status trim(fxtap_report *report)
@@ -255,19 +259,28 @@ static fxtap_status trim(fxtap_report *report)
     return status;
 }
 
+/* The shard whose next group has the lowest unit; SIZE_MAX: none has any left. */
+static size_t next_shard(fxtap_report *const *shards, size_t n_shards, const size_t *next)
+{
+    size_t best = SIZE_MAX;
+    for (size_t s = 0; s < n_shards; s++) {
+        bool has_one = next[s] < shards[s]->n_groups;
+        if (has_one && (best == SIZE_MAX || shards[s]->groups[next[s]].unit < shards[best]->groups[next[best]].unit)) {
+            best = s;
+        }
+    }
+    return best;
+}
+
 static fxtap_status merge(fxtap_report *into, fxtap_report *const *shards, size_t n_shards)
 {
     fxtap_status status = merge_heads(into, shards, n_shards);
-    size_t n_dealt = 1;
-    for (size_t round = 0; n_dealt > 0 && status == FXTAP_OK; round++) {
-        n_dealt = 0;
-        for (size_t s = 0; s < n_shards && status == FXTAP_OK; s++) {
-            if (round < shards[s]->n_groups) {
-                status = append_group(into, shards[s], round);
-                n_dealt++;
-            }
-        }
+    size_t *next = fx_calloc(n_shards, sizeof *next);
+    status = status == FXTAP_OK && next == NULL ? FXTAP_E_NOMEM : status;
+    for (size_t s; status == FXTAP_OK && (s = next_shard(shards, n_shards, next)) != SIZE_MAX;) {
+        status = append_group(into, shards[s], next[s]++);
     }
+    fx_free(next);
     if (status != FXTAP_OK) {
         return status;
     }

@@ -212,7 +212,7 @@ static void enum_fields(fx_codec *c, fxtap_pair *pair)
     int verdict = (int)pair->verdict, pairing = (int)pair->pairing, io = (int)pair->io;
     int golden_dtype = (int)pair->golden_dtype, target_dtype = (int)pair->target_dtype;
     fx_codec_enum(c, &verdict, FXTAP_VERDICT_COUNT);
-    fx_codec_enum(c, &pairing, FXTAP_PAIR_ORDER + 1);
+    fx_codec_enum(c, &pairing, FXTAP_PAIR_COUNT);
     fx_codec_enum(c, &io, FXTAP_INOUT + 1);
     fx_codec_enum(c, &golden_dtype, FXTAP_DTYPE_COUNT);
     fx_codec_enum(c, &target_dtype, FXTAP_DTYPE_COUNT);
@@ -270,6 +270,11 @@ void fx_pair_fields(fx_codec *c, fxtap_pair *pair)
     fx_codec_i32(c, &pair->source_line);
     shape_fields(c, &pair->ndim, &pair->shape);
     shape_fields(c, &pair->target_ndim, &pair->target_shape);
+    fx_codec_u32(c, &pair->evidence);
+    fx_codec_u32(c, &pair->n_golden_operators);
+    fx_codec_u32(c, &pair->n_target_operators);
+    fx_codec_bool(c, &pair->is_literal);
+    fx_codec_bool(c, &pair->is_missing);
     fx_codec_bool(c, &pair->golden_recorded);
     fx_codec_bool(c, &pair->target_recorded);
     metric_fields(c, pair);
@@ -283,8 +288,9 @@ void fx_group_fields(fx_codec *c, fxtap_group *group)
     fx_codec_u32(c, &group->target_graph);
     fx_codec_i64(c, &group->step);
     fx_codec_i64(c, &group->target_step);
-    fx_codec_enum(c, &pairing, FXTAP_PAIR_ORDER + 1);
+    fx_codec_enum(c, &pairing, FXTAP_PAIR_COUNT);
     group->pairing = (fxtap_pairing)pairing;
+    fx_codec_u64(c, &group->unit);
     fx_codec_i64(c, &group->call);
     fx_codec_size(c, &group->first_pair);
     fx_codec_size(c, &group->n_pairs);
@@ -306,6 +312,8 @@ void fx_origin_fields(fx_codec *c, fxtap_origin *origin, size_t *pair)
     fx_codec_text(c, &origin->between_source);
     fx_codec_text(c, &origin->between_code);
     fx_codec_text(c, &origin->between_module);
+    fx_codec_text(c, &origin->other_source);
+    fx_codec_text(c, &origin->other_code);
     fx_codec_text(c, &origin->input);
     fx_codec_bool(c, &origin->follows);
     around_fields(c, origin);

@@ -1,7 +1,11 @@
-/* wiring.c - which node feeds which place of which node, read off a graph record. */
+/*
+ * wiring.c - which node feeds which place of which node, read off the graph records of one or more calls. The calls' nodes
+ * are numbered through; what an earlier call put out and a later one took in is one more edge.
+ */
 #include <string.h>
 
-#include "compare/report.h"
+#include "compare/wiring.h"
+#include "util/arena.h"
 #include "util/memory.h"
 
 typedef struct edge {
@@ -12,6 +16,7 @@ typedef struct edge {
 typedef struct wired_node {
     size_t first_edge;
     size_t n_edges;
+    size_t link; /* of a placeholder: the node of an earlier call whose result it is; FX_MISSING: none, or not known */
     bool is_placeholder;
     bool is_weight;
     bool is_undefined;
@@ -26,6 +31,7 @@ struct fx_wiring {
     size_t n_edges;
     size_t edges_capacity;
     size_t producers_capacity;
+    bool is_known;
 };
 
 /* `position` lives in the wiring's arena. */
@@ -42,19 +48,26 @@ static bool add_edge(fx_wiring *wiring, size_t producer, const char *position)
     return true;
 }
 
+typedef struct adding { /* the edges of one node */
+    fx_wiring *wiring;
+    const fxtap_graph *graph;
+    size_t first; /* node of the graph */
+    size_t node;
+} adding;
+
 /* Adds an edge for every node found in `value`; `position` names the place, items of a list get ".J". */
-static bool add_value(fx_wiring *wiring, const fxtap_graph *graph, size_t node, fxtap_value value, const char *position,
-                      unsigned depth)
+static bool add_value(const adding *a, fxtap_value value, const char *position, unsigned depth)
 {
+    const fxtap_graph *graph = a->graph;
     if (fxtap_value_kind_of(graph, value) == FXTAP_V_NODE) {
-        size_t producer = fxtap_value_node(graph, value);
-        return producer >= node || add_edge(wiring, producer, position);
+        size_t producer = a->first + fxtap_value_node(graph, value);
+        return producer >= a->node || add_edge(a->wiring, producer, position);
     }
     size_t n_items = 0;
     const fxtap_value *items = depth < 16 ? fxtap_value_items(graph, value, &n_items) : NULL;
     for (size_t j = 0; j < n_items; j++) {
-        const char *inner = fx_arena_printf(&wiring->arena, "%s.%zu", position, j);
-        if (inner == NULL || !add_value(wiring, graph, node, items[j], inner, depth + 1)) {
+        const char *inner = fx_arena_printf(&a->wiring->arena, "%s.%zu", position, j);
+        if (inner == NULL || !add_value(a, items[j], inner, depth + 1)) {
             return false;
         }
     }
@@ -68,23 +81,25 @@ static bool requires_grad(const fxtap_graph *graph, fxtap_value meta)
            tensor.requires_grad;
 }
 
-static bool add_node(fx_wiring *wiring, const fxtap_graph *graph, size_t i)
+/* The i-th node of a graph whose first is `first`. */
+static bool add_node(fx_wiring *wiring, const fxtap_graph *graph, size_t first, size_t i)
 {
     fxtap_node_desc desc = {.struct_size = sizeof desc};
-    if (fxtap_graph_node(graph, (fxtap_node)i, &desc) != FXTAP_OK) {
+    wired_node *node = &wiring->nodes[first + i];
+    const adding a = {wiring, graph, first, first + i};
+    *node = (wired_node){.first_edge = wiring->n_edges, .link = FX_MISSING};
+    if (graph == NULL || fxtap_graph_node(graph, (fxtap_node)i, &desc) != FXTAP_OK) {
         return true; /* not there: a node that nothing feeds */
     }
-    wired_node *node = &wiring->nodes[i];
-    node->first_edge = wiring->n_edges;
     for (size_t k = 0; k < desc.n_args; k++) {
         const char *position = fx_arena_printf(&wiring->arena, "%zu", k);
-        if (position == NULL || !add_value(wiring, graph, i, desc.args[k], position, 0)) {
+        if (position == NULL || !add_value(&a, desc.args[k], position, 0)) {
             return false;
         }
     }
     for (size_t k = 0; k < desc.n_kwargs; k++) {
         const char *position = fx_arena_strdup(&wiring->arena, desc.kwarg_names[k]);
-        if (position == NULL || !add_value(wiring, graph, i, desc.kwarg_values[k], position, 0)) {
+        if (position == NULL || !add_value(&a, desc.kwarg_values[k], position, 0)) {
             return false;
         }
     }
@@ -99,18 +114,35 @@ static bool add_node(fx_wiring *wiring, const fxtap_graph *graph, size_t i)
     return true;
 }
 
-fxtap_status fx_wiring_create(const fxtap_graph *graph, fx_wiring **out)
+/* A record in which no node has an argument, as a program of its own may leave it, says nothing of what feeds what. */
+static bool has_edges(const fx_wiring *wiring, const fx_wiring_part *part, size_t first)
 {
+    for (size_t i = 0; i < part->n_nodes; i++) {
+        if (wiring->nodes[first + i].n_edges > 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+fxtap_status fx_wiring_create(const fx_wiring_part *parts, size_t n_parts, fx_wiring **out)
+{
+    *out = NULL;
     fx_wiring *wiring = fx_calloc(1, sizeof *wiring);
     if (wiring == NULL) {
         return FXTAP_E_NOMEM;
     }
     fx_arena_init(&wiring->arena);
-    wiring->n_nodes = fxtap_graph_node_count(graph);
+    for (size_t p = 0; p < n_parts; p++) {
+        wiring->n_nodes += parts[p].n_nodes;
+    }
     wiring->nodes = fx_calloc(wiring->n_nodes, sizeof *wiring->nodes);
     bool done = wiring->nodes != NULL;
-    for (size_t i = 0; i < wiring->n_nodes && done; i++) {
-        done = add_node(wiring, graph, i);
+    for (size_t p = 0, first = 0; p < n_parts && done; first += parts[p++].n_nodes) {
+        for (size_t i = 0; i < parts[p].n_nodes && done; i++) {
+            done = add_node(wiring, parts[p].record, first, i);
+        }
+        wiring->is_known |= done && has_edges(wiring, &parts[p], first);
     }
     if (!done) {
         fx_wiring_free(wiring);
@@ -118,6 +150,16 @@ fxtap_status fx_wiring_create(const fxtap_graph *graph, fx_wiring **out)
     }
     *out = wiring;
     return FXTAP_OK;
+}
+
+bool fx_wiring_is_known(const fx_wiring *wiring)
+{
+    return wiring->is_known;
+}
+
+void fx_wiring_link(fx_wiring *wiring, size_t placeholder, size_t producer)
+{
+    wiring->nodes[placeholder].link = producer;
 }
 
 void fx_wiring_free(fx_wiring *wiring)
@@ -150,13 +192,17 @@ const size_t *fx_wiring_inputs(const fx_wiring *wiring, size_t node, size_t *n_o
         *n_out = 0;
         return NULL;
     }
+    if (wiring->nodes[node].link != FX_MISSING) {
+        *n_out = 1;
+        return &wiring->nodes[node].link;
+    }
     *n_out = wiring->nodes[node].n_edges;
     return wiring->producers == NULL ? NULL : wiring->producers + wiring->nodes[node].first_edge;
 }
 
 const char *fx_wiring_position(const fx_wiring *wiring, size_t node, size_t i)
 {
-    return wiring->edges[wiring->nodes[node].first_edge + i].position;
+    return wiring->nodes[node].link != FX_MISSING ? "" : wiring->edges[wiring->nodes[node].first_edge + i].position;
 }
 
 size_t fx_wiring_node_count(const fx_wiring *wiring)
@@ -166,7 +212,7 @@ size_t fx_wiring_node_count(const fx_wiring *wiring)
 
 bool fx_wiring_is_placeholder(const fx_wiring *wiring, size_t node)
 {
-    return node < wiring->n_nodes && wiring->nodes[node].is_placeholder;
+    return node < wiring->n_nodes && wiring->nodes[node].is_placeholder && wiring->nodes[node].link == FX_MISSING;
 }
 
 bool fx_wiring_is_weight(const fx_wiring *wiring, size_t node)

@@ -1,0 +1,471 @@
+/* align.c - making pairs of nodes, the surest first, each from what is known when its turn comes. */
+#include "compare/align.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "compare/keys.h"
+#include "util/memory.h"
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#define SURE 10        /* score of pairs that are made while there are any such */
+#define LIKELY 6       /* then of these, where the wiring or the value speaks for them */
+#define MOST_CROSS 64  /* candidates of one key that are all weighed; of more, in order alone */
+#define MOST_USERS 64  /* the same for readers of two values */
+#define REACH 32       /* nodes looked at for what stands between two pairs */
+
+typedef struct candidate {
+    int32_t score;
+    uint32_t g, t;
+    bool is_only; /* no other node of either side has the operator, line, module and shape */
+} candidate;
+
+typedef struct alignment {
+    fx_execution *golden, *target;
+    fx_traits traits[2];
+    fx_arena arena;
+    candidate *heap; /* the best on top; of equal ones the earlier */
+    size_t n_heap, heap_capacity;
+    int32_t floor;
+    bool takes_only; /* a candidate may be made a pair for being the only one of its key */
+} alignment;
+
+void fx_join(fx_execution *golden, size_t g, fx_execution *target, size_t t, uint32_t evidence, int32_t score)
+{
+    golden->nodes[g].partner = t;
+    target->nodes[t].partner = g;
+    golden->nodes[g].evidence = target->nodes[t].evidence = evidence;
+    golden->nodes[g].score = target->nodes[t].score = score;
+}
+
+/* ---- the heap ---- */
+
+static bool is_better(const candidate *a, const candidate *b)
+{
+    if (a->score != b->score) {
+        return a->score > b->score;
+    }
+    return a->g != b->g ? a->g < b->g : a->t < b->t;
+}
+
+static bool push(alignment *a, candidate new)
+{
+    if (!fx_grow((void **)&a->heap, &a->heap_capacity, a->n_heap + 1, sizeof *a->heap)) {
+        return false;
+    }
+    size_t at = a->n_heap++;
+    while (at > 0 && is_better(&new, &a->heap[(at - 1) / 2])) {
+        a->heap[at] = a->heap[(at - 1) / 2];
+        at = (at - 1) / 2;
+    }
+    a->heap[at] = new;
+    return true;
+}
+
+static candidate pop(alignment *a)
+{
+    candidate top = a->heap[0], last = a->heap[--a->n_heap];
+    size_t at = 0;
+    for (size_t child = 1; child < a->n_heap; child = 2 * at + 1) {
+        child += child + 1 < a->n_heap && is_better(&a->heap[child + 1], &a->heap[child]);
+        if (!is_better(&a->heap[child], &last)) {
+            break;
+        }
+        a->heap[at] = a->heap[child];
+        at = child;
+    }
+    a->heap[at] = last;
+    return top;
+}
+
+static bool is_free(const alignment *a, size_t g, size_t t)
+{
+    return a->golden->nodes[g].partner == FX_MISSING && a->target->nodes[t].partner == FX_MISSING;
+}
+
+/* Whether a pair of this weight may be made now: a likely one only where value or wiring speak for it, and nothing against. */
+static bool is_enough(const alignment *a, const fx_weighing *found, bool is_only)
+{
+    bool is_one_operator = (found->evidence & (FX_EV_OPERATOR | FX_EV_FAMILY)) != 0;
+    bool is_supported = fx_is_supported(found->evidence) || (is_only && is_one_operator);
+    return (found->score >= SURE && (is_one_operator || is_supported)) ||
+           (found->score >= a->floor && is_supported && (found->n_against == 0 || fx_is_misreading(found->evidence)));
+}
+
+/* Weighs two nodes that may be a pair; false: no memory. */
+static bool weigh(alignment *a, size_t g, size_t t, bool is_only)
+{
+    if (!is_free(a, g, t)) {
+        return true;
+    }
+    fx_weighing found = fx_weigh(&a->traits[0], g, &a->traits[1], t);
+    return !is_enough(a, &found, is_only) || push(a, (candidate){found.score, (uint32_t)g, (uint32_t)t, is_only});
+}
+
+static bool consider(alignment *a, size_t g, size_t t)
+{
+    return weigh(a, g, t, false);
+}
+
+/* ---- candidates by key ---- */
+
+static size_t run_length(const fx_keyed *keys, size_t n)
+{
+    size_t length = 1;
+    while (length < n && keys[length].key == keys[0].key) {
+        length++;
+    }
+    return length;
+}
+
+/* All of one key against all, where they are few; else those of equal number. */
+static bool consider_run(alignment *a, const fx_keyed *left, size_t n_left, const fx_keyed *right, size_t n_right)
+{
+    bool done = true;
+    if (n_left == 1 && n_right == 1) {
+        return weigh(a, left[0].node, right[0].node, a->takes_only);
+    }
+    bool is_cross = n_left <= MOST_CROSS && n_right <= MOST_CROSS && n_left * n_right <= MOST_CROSS;
+    for (size_t i = 0; i < n_left && done; i++) {
+        if (is_cross) {
+            for (size_t k = 0; k < n_right && done; k++) {
+                done = consider(a, left[i].node, right[k].node);
+            }
+        } else if (i < n_right) {
+            done = consider(a, left[i].node, right[i].node);
+            if (n_right != n_left && n_right >= n_left - i) { /* and from the end, where one side has more */
+                done = done && consider(a, left[i].node, right[n_right - (n_left - i)].node);
+            }
+        }
+    }
+    return done;
+}
+
+static bool consider_keys(alignment *a, fx_key_function key_of)
+{
+    fx_arena arena;
+    fx_arena_init(&arena);
+    size_t n_left, n_right;
+    fx_keyed *left = fx_list_keys(&arena, &a->traits[0], key_of, &n_left);
+    fx_keyed *right = fx_list_keys(&arena, &a->traits[1], key_of, &n_right);
+    bool done = left != NULL && right != NULL;
+    for (size_t g = 0, t = 0; done && g < n_left && t < n_right;) {
+        size_t n_g = left[g].key <= right[t].key ? run_length(left + g, n_left - g) : 0;
+        size_t n_t = right[t].key <= left[g].key ? run_length(right + t, n_right - t) : 0;
+        if (n_g > 0 && n_t > 0) {
+            done = consider_run(a, left + g, n_g, right + t, n_t);
+        }
+        g += n_g;
+        t += n_t;
+    }
+    fx_arena_clear(&arena);
+    return done;
+}
+
+/* ---- candidates by wiring ---- */
+
+/* What two paired nodes read at the same places. */
+static bool consider_sources(alignment *a, size_t g, size_t t)
+{
+    const fx_wiring *golden = a->golden->wiring, *target = a->target->wiring;
+    size_t n_left, n_right;
+    const size_t *left = fx_wiring_inputs(golden, g, &n_left), *right = fx_wiring_inputs(target, t, &n_right);
+    bool is_any = a->traits[0].items[g].is_commutative || n_left * n_right == 1, done = true;
+    for (size_t i = 0; i < n_left && done; i++) {
+        for (size_t k = 0; k < n_right && done && (i < MOST_USERS || i == k); k++) {
+            bool is_place = is_any || strcmp(fx_wiring_position(golden, g, i), fx_wiring_position(target, t, k)) == 0;
+            if (is_place) {
+                done = consider(a, left[i], right[k]) && /* as they stand, and what they pass on */
+                       consider(a, a->traits[0].items[left[i]].source, a->traits[1].items[right[k]].source);
+            }
+        }
+    }
+    return done;
+}
+
+/* What reads two paired values, by operators of one family. */
+static bool consider_users(alignment *a, size_t g, size_t t)
+{
+    const fx_traits *golden = &a->traits[0], *target = &a->traits[1];
+    const fx_trait *left = &golden->items[g], *right = &target->items[t];
+    bool done = true;
+    if (left->n_users * right->n_users > MOST_USERS) {
+        for (size_t i = 0; i < left->n_users && i < right->n_users && done; i++) {
+            done = consider(a, golden->users[left->first_user + i].node, target->users[right->first_user + i].node);
+        }
+        return done;
+    }
+    for (size_t i = 0; i < left->n_users && done; i++) {
+        size_t reader = golden->users[left->first_user + i].node;
+        for (size_t k = 0; k < right->n_users && done; k++) {
+            size_t other = target->users[right->first_user + k].node;
+            if (golden->items[reader].family == target->items[other].family) {
+                done = consider(a, reader, other);
+            }
+        }
+    }
+    return done;
+}
+
+static bool consider_neighbours(alignment *a, size_t g, size_t t)
+{
+    return a->golden->wiring == NULL || a->target->wiring == NULL || (consider_sources(a, g, t) && consider_users(a, g, t));
+}
+
+/* ---- making pairs ---- */
+
+/* Pairs what is on the heap, and what each pair brings up, until nothing is left. */
+static bool settle(alignment *a)
+{
+    bool done = true;
+    while (done && a->n_heap > 0) {
+        candidate top = pop(a);
+        if (!is_free(a, top.g, top.t)) {
+            continue;
+        }
+        fx_weighing found = fx_weigh(&a->traits[0], top.g, &a->traits[1], top.t);
+        if (!is_enough(a, &found, top.is_only)) {
+            continue;
+        }
+        if (found.score < top.score) { /* something was learnt since: its turn comes later */
+            done = push(a, (candidate){found.score, top.g, top.t, top.is_only});
+            continue;
+        }
+        fx_join(a->golden, top.g, a->target, top.t, found.evidence, found.score);
+        done = consider_neighbours(a, top.g, top.t);
+    }
+    return done;
+}
+
+static bool consider_all_neighbours(alignment *a)
+{
+    bool done = true;
+    for (size_t g = 0; g < a->golden->n_nodes && done; g++) {
+        size_t t = a->golden->nodes[g].partner;
+        done = t == FX_MISSING || consider_neighbours(a, g, t);
+    }
+    return done;
+}
+
+/* ---- between pairs ---- */
+
+/* Nodes without a partner that follow the nearest pair before them on both sides: in order, by operator and shape. */
+static bool fill_gaps(alignment *a)
+{
+    size_t next = 0; /* in target, behind the last pair or match */
+    bool done = true;
+    for (size_t g = 0; g < a->golden->n_nodes && done; g++) {
+        if (a->golden->nodes[g].partner != FX_MISSING) {
+            next = a->golden->nodes[g].partner + 1;
+            continue;
+        }
+        uint64_t key = fx_key_by_operator(&a->traits[0], g);
+        for (size_t t = next; key != 0 && t < a->target->n_nodes && t < next + REACH; t++) {
+            if (a->target->nodes[t].partner != FX_MISSING && a->traits[1].items[t].base != 0) {
+                break;
+            }
+            fx_weighing found = fx_weigh(&a->traits[0], g, &a->traits[1], t);
+            bool is_one = is_free(a, g, t) && key == fx_key_by_operator(&a->traits[1], t) && found.n_against == 0 &&
+                          found.score >= LIKELY - 2 && (found.evidence & FX_EV_STRANGER) == 0;
+            if (is_one) {
+                fx_join(a->golden, g, a->target, t, found.evidence | FX_EV_ORDER, found.score);
+                next = t + 1;
+                done = consider_neighbours(a, g, t) && settle(a);
+                break;
+            }
+        }
+    }
+    return done;
+}
+
+/* ---- looking back ---- */
+
+/* Weighs every pair again, now that its neighbours are known: what nothing confirms is no pair. */
+static void confirm(alignment *a)
+{
+    for (size_t g = 0; g < a->golden->n_nodes; g++) {
+        fx_exec_node *node = &a->golden->nodes[g];
+        size_t t = node->partner;
+        bool is_given = (node->evidence & (FX_EV_STRUCTURE | FX_EV_MAP)) != 0;
+        if (t == FX_MISSING || is_given || a->traits[0].items[g].is_output) {
+            continue;
+        }
+        fx_weighing found = fx_weigh(&a->traits[0], g, &a->traits[1], t);
+        found.evidence |= node->evidence & FX_EV_ORDER;
+        fx_join(a->golden, g, a->target, t, found.evidence, found.score);
+        if (!fx_is_confirmed(found.evidence)) {
+            node->partner = a->target->nodes[t].partner = FX_MISSING;
+            node->evidence = a->target->nodes[t].evidence = 0;
+        }
+    }
+}
+
+/* ---- what was given ---- */
+
+static bool join_mapped(alignment *a, const fx_map *map)
+{
+    size_t n_names;
+    fx_keyed *names = map == NULL ? NULL : fx_list_keys(&a->arena, &a->traits[1], fx_key_by_name, &n_names);
+    char wanted[4096];
+    if (map == NULL || names == NULL) {
+        return map == NULL;
+    }
+    for (size_t g = 0; g < a->golden->n_nodes; g++) {
+        const fx_exec_node *node = &a->golden->nodes[g];
+        if (node->name == NULL || node->n_tensors == 0 || !fx_map_apply(map, node->name, wanted, sizeof wanted)) {
+            continue;
+        }
+        uint64_t key = XXH3_64bits(wanted, strlen(wanted)) | 1u;
+        for (size_t low = 0, high = n_names; low < high;) {
+            size_t middle = low + (high - low) / 2;
+            if (names[middle].key < key) {
+                low = middle + 1;
+            } else if (names[middle].key > key) {
+                high = middle;
+            } else {
+                while (middle > 0 && names[middle - 1].key == key) {
+                    middle--;
+                }
+                for (; middle < n_names && names[middle].key == key; middle++) {
+                    if (is_free(a, g, names[middle].node) && strcmp(a->target->nodes[names[middle].node].name, wanted) == 0) {
+                        fx_join(a->golden, g, a->target, names[middle].node, FX_EV_MAP, 100);
+                        break;
+                    }
+                }
+                break;
+            }
+        }
+    }
+    return true;
+}
+
+void fx_align_by_place(fx_execution *golden, const fx_exec_call *golden_call, fx_execution *target,
+                       const fx_exec_call *target_call)
+{
+    for (size_t i = 0; i < golden_call->n_nodes && i < target_call->n_nodes; i++) {
+        size_t g = golden_call->first_node + i, t = target_call->first_node + i;
+        fx_exec_node *left = &golden->nodes[g], *right = &target->nodes[t];
+        bool is_one = left->target != NULL && right->target != NULL && left->partner == FX_MISSING &&
+                      right->partner == FX_MISSING;
+        bool is_operator = is_one && left->n_tensors > 0 && right->n_tensors > 0;
+        if (is_one && (!is_operator || strcmp(left->target, right->target) == 0)) {
+            fx_join(golden, g, target, t, FX_EV_STRUCTURE, 100);
+        }
+    }
+}
+
+/* ---- calls of equal graphs ---- */
+
+static bool same_structure(const fx_exec_call *golden, const fx_exec_call *target)
+{
+    return golden->graph != NULL && target->graph != NULL && golden->graph->has_keys && target->graph->has_keys &&
+           fx_same_hash(golden->graph->structural_key, target->graph->structural_key);
+}
+
+/* The longest common sequence of calls of graphs that have equal structure: these pair by place. */
+static bool join_equal_calls(alignment *a)
+{
+    size_t n = a->golden->n_calls, m = a->target->n_calls, cells;
+    if (!fx_mul_size(n + 1, m + 1, &cells) || cells > ((size_t)1 << 22)) {
+        return true; /* so many calls a step that the nodes have to tell */
+    }
+    uint32_t *length = fx_arena_calloc(&a->arena, cells, sizeof *length);
+    if (length == NULL) {
+        return false;
+    }
+    for (size_t i = n; i-- > 0;) {
+        for (size_t k = m; k-- > 0;) {
+            uint32_t skip = length[(i + 1) * (m + 1) + k], other = length[i * (m + 1) + k + 1];
+            bool is_same = same_structure(&a->golden->calls[i], &a->target->calls[k]);
+            length[i * (m + 1) + k] = is_same ? length[(i + 1) * (m + 1) + k + 1] + 1 : skip > other ? skip : other;
+        }
+    }
+    for (size_t i = 0, k = 0; i < n && k < m;) {
+        if (same_structure(&a->golden->calls[i], &a->target->calls[k])) {
+            fx_align_by_place(a->golden, &a->golden->calls[i++], a->target, &a->target->calls[k++]);
+        } else if (length[(i + 1) * (m + 1) + k] >= length[i * (m + 1) + k + 1]) {
+            i++;
+        } else {
+            k++;
+        }
+    }
+    return true;
+}
+
+/* The last node of a call that has a record is what its graph gives back; SIZE_MAX: there is none. */
+static size_t output_of(const fx_traits *traits, const fx_exec_call *call)
+{
+    size_t last = call->first_node + call->n_nodes - 1;
+    return call->n_nodes > 0 && traits->items[last].is_output ? last : SIZE_MAX;
+}
+
+/* What the graphs give back is one list of results, from the last call backwards, forward calls and backward ones apart. */
+static void join_outputs(alignment *a)
+{
+    size_t n_right = a->target->n_calls;
+    for (size_t i = a->golden->n_calls; i-- > 0;) {
+        const fx_exec_call *call = &a->golden->calls[i];
+        bool is_backward = call->graph != NULL && call->graph->kind == FXTAP_GRAPH_BACKWARD;
+        size_t g = output_of(&a->traits[0], call);
+        for (size_t k = n_right; g != SIZE_MAX && k-- > 0;) {
+            const fx_exec_call *other = &a->target->calls[k];
+            size_t t = output_of(&a->traits[1], other);
+            if (t != SIZE_MAX && (other->graph->kind == FXTAP_GRAPH_BACKWARD) == is_backward && is_free(a, g, t)) {
+                fx_join(a->golden, g, a->target, t, FX_EV_ORDER, 0);
+                n_right = k;
+                break;
+            }
+        }
+    }
+}
+
+static bool align(alignment *a, const fx_map *map)
+{
+    static const fx_key_function keys[] = {fx_key_by_value,  fx_key_by_value_alone, fx_key_by_place, fx_key_by_line,
+                                        fx_key_by_module, fx_key_by_spot,        fx_key_by_size,  fx_key_by_shifted_size};
+    bool is_unwired = a->golden->wiring == NULL || a->target->wiring == NULL;
+    bool done = join_mapped(a, map) && join_equal_calls(a);
+    a->floor = SURE;
+    for (int round = 0; round < 2 && done; round++) {
+        for (size_t i = 0; i < sizeof keys / sizeof keys[0] && done; i++) {
+            done = consider_keys(a, keys[i]);
+        }
+        done = done && (!is_unwired || consider_keys(a, fx_key_by_name)) && consider_all_neighbours(a) && settle(a);
+        a->floor = LIKELY;
+    }
+    a->takes_only = true;
+    join_outputs(a);
+    done = done && consider_keys(a, fx_key_by_place) && consider_all_neighbours(a) && settle(a);
+    done = done && fill_gaps(a);
+    if (done) {
+        confirm(a);
+    }
+    return done;
+}
+
+static void keep_sources(fx_execution *execution, const fx_traits *traits)
+{
+    for (size_t i = 0; i < execution->n_nodes; i++) {
+        execution->nodes[i].source = traits->items[i].source;
+    }
+}
+
+fxtap_status fx_align(const fx_alignment_options *options, fx_execution *golden, fx_execution *target)
+{
+    alignment a = {.golden = golden, .target = target};
+    fx_arena_init(&a.arena);
+    bool done = golden->n_nodes < UINT32_MAX && target->n_nodes < UINT32_MAX &&
+                fx_traits_create(&a.arena, golden, target, a.traits) == FXTAP_OK && align(&a, options->map);
+    if (done && options->explain != NULL) {
+        fx_explain(a.traits, options->explain, options->explanation);
+    }
+    if (done) {
+        keep_sources(golden, &a.traits[0]);
+        keep_sources(target, &a.traits[1]);
+    }
+    fx_free(a.heap);
+    fx_arena_clear(&a.arena);
+    return done ? FXTAP_OK : FXTAP_E_NOMEM;
+}

@@ -1,0 +1,171 @@
+/* print_text_rewritten.c - what differs because the two programs are written differently, for a terminal. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "compare/page_text.h"
+
+#define SHOWN 3
+#define MOST_REGIONS 64
+
+/* One operator, or several, against others: how often, and how their results compare. */
+typedef struct region {
+    const fxtap_pair *first;
+    uint64_t n, n_bad;
+} region;
+
+static bool is_same_kind(const fxtap_pair *a, const fxtap_pair *b)
+{
+    return strcmp(a->target, b->target) == 0 && a->n_golden_operators == b->n_golden_operators &&
+           a->n_target_operators == b->n_target_operators;
+}
+
+static size_t list_regions(const fxtap_report *report, region out[MOST_REGIONS])
+{
+    size_t n = 0;
+    for (size_t i = 0; i < report->n_pairs; i++) {
+        const fxtap_pair *pair = &report->pairs[i];
+        if (pair->pairing != FXTAP_PAIR_REGION || pair->io != FXTAP_OUTPUT || strcmp(pair->position, "0") != 0) {
+            continue;
+        }
+        size_t at = 0;
+        while (at < n && !is_same_kind(out[at].first, pair)) {
+            at++;
+        }
+        if (at == MOST_REGIONS) {
+            continue;
+        }
+        if (at == n) {
+            out[n++] = (region){.first = pair};
+        }
+        out[at].n++;
+        out[at].n_bad += fx_verdict_is_bad(pair->verdict);
+    }
+    return n;
+}
+
+/* "aten.add.Tensor": what a reader calls it. */
+static void operator_name(const fx_page *p, const char *target)
+{
+    char name[128];
+    const char *from = strncmp(target, "aten.", 5) == 0 ? target + 5 : target;
+    size_t length = strcspn(from, "\n");
+    size_t end = length > 8 && memcmp(from + length - 8, ".default", 8) == 0 ? length - 8 : length;
+    end = end < sizeof name ? end : sizeof name - 1;
+    memcpy(name, from, end);
+    name[end] = '\0';
+    fx_page_text(p, name, 24, false);
+}
+
+/* "native_layer_norm: 1 operator against 9, 12 times; results agree" */
+static void region_line(const fx_page *p, const region *r)
+{
+    const fxtap_pair *pair = r->first;
+    fx_page_label(p, "");
+    operator_name(p, pair->target);
+    fxtap_buffer_printf(p->out, ": %" PRIu32 " operator%s against %" PRIu32, pair->n_golden_operators,
+                        pair->n_golden_operators == 1 ? "" : "s", pair->n_target_operators);
+    if (r->n > 1) {
+        fxtap_buffer_text(p->out, ", ");
+        fx_page_count(p, r->n);
+        fxtap_buffer_text(p->out, " times");
+    }
+    fxtap_buffer_text(p->out, "; ");
+    if (r->n_bad == 0) {
+        fxtap_buffer_text(p->out, "results agree");
+    } else {
+        fx_page_counted(p, r->n_bad, "result differs", "results differ");
+    }
+    fxtap_buffer_text(p->out, "\n");
+}
+
+/* "45 tensors only in target, of var_mean, add_13, rsqrt_4, ..." */
+static void alone_line(const fx_page *p, fxtap_verdict verdict)
+{
+    uint64_t n = 0;
+    fxtap_buffer names;
+    fxtap_buffer_init(&names);
+    const char *before = "";
+    size_t n_shown = 0;
+    const fxtap_pair *only = NULL;
+    for (size_t i = 0; i < p->report->n_pairs; i++) {
+        const fxtap_pair *pair = &p->report->pairs[i];
+        if (pair->verdict != verdict || pair->is_missing) {
+            continue;
+        }
+        n++;
+        if (strcmp(pair->node, before) != 0 && n_shown++ < SHOWN) {
+            fxtap_buffer_printf(&names, "%s%s", names.length > 0 ? ", " : "", pair->node);
+        }
+        before = pair->node;
+        only = pair;
+    }
+    if (n == 1) {
+        fx_page_label(p, "");
+        fx_page_text(p, only->name, p->width - 28, false);
+        fxtap_buffer_printf(p->out, ", %s\n", fxtap_verdict_name(verdict));
+    } else if (n > 0 && fxtap_buffer_status(&names) == FXTAP_OK) {
+        fx_page_label(p, "");
+        fx_page_counted(p, n, "tensor", "tensors");
+        fxtap_buffer_printf(p->out, " %s, of ", fxtap_verdict_name(verdict));
+        fx_page_text(p, names.bytes, p->width - 50, false);
+        fxtap_buffer_text(p->out, n_shown > SHOWN ? ", ...\n" : "\n");
+    }
+    fxtap_buffer_clear(&names);
+}
+
+static double only_value(const fxtap_stats *stats)
+{
+    return stats->finite_count == 0 && stats->nan_count == 0 ? stats->max : stats->mean;
+}
+
+static void literal_line(const fx_page *p, const fxtap_pair *pair)
+{
+    fx_page_label(p, "");
+    fx_page_text(p, pair->name, p->width - 50, false);
+    if (pair->golden_stats != NULL && pair->golden_stats->count == 1 && pair->target_stats->count == 1) {
+        fx_page_two_numbers(p, ": golden ", only_value(pair->golden_stats), ", target ", only_value(pair->target_stats));
+    }
+    fxtap_buffer_text(p->out, "\n");
+}
+
+static void literals(const fx_page *p)
+{
+    uint64_t n = p->report->counts[FXTAP_REWRITTEN], shown = 0;
+    for (size_t i = 0; i < p->report->n_pairs && shown < n && shown < SHOWN; i++) {
+        if (p->report->pairs[i].verdict == FXTAP_REWRITTEN) {
+            literal_line(p, &p->report->pairs[i]);
+            shown++;
+        }
+    }
+    if (n > shown) {
+        fx_page_label(p, "");
+        fxtap_buffer_text(p->out, "and ");
+        fx_page_counted(p, n - shown, "more number in the code\n", "more numbers in the code\n");
+    }
+}
+
+static bool has_any(const fxtap_report *report, size_t n_regions)
+{
+    uint64_t n_alone = report->counts[FXTAP_ONLY_GOLDEN] + report->counts[FXTAP_ONLY_TARGET];
+    return n_regions > 0 || report->counts[FXTAP_REWRITTEN] > 0 || n_alone > report->n_missing;
+}
+
+void fx_page_rewritten(const fx_page *p)
+{
+    region regions[MOST_REGIONS];
+    size_t n = list_regions(p->report, regions);
+    if (!has_any(p->report, n)) {
+        return;
+    }
+    fxtap_buffer_text(p->out, "\nWritten differently\n");
+    for (size_t i = 0; i < n && i < 2 * SHOWN; i++) {
+        region_line(p, &regions[i]);
+    }
+    if (n > 2 * SHOWN) {
+        fx_page_label(p, "");
+        fxtap_buffer_printf(p->out, "and %zu more kinds\n", n - 2 * SHOWN);
+    }
+    literals(p);
+    alone_line(p, FXTAP_ONLY_GOLDEN);
+    alone_line(p, FXTAP_ONLY_TARGET);
+}

@@ -1,0 +1,335 @@
+/*
+ * weigh.c - what speaks for two nodes being a pair.
+ *
+ * The weights are whole numbers, tuned on executions whose pairs are known (bench/pairing.py). An equal value outweighs
+ * everything but contradiction by the wiring; operator, module and line together with one paired input suffice where the
+ * values differ, as they do below a fault; no single one of them does.
+ */
+#include <string.h>
+
+#include "compare/align.h"
+
+#define SHOWN_USERS 16 /* readers looked at: a mask may have thousands */
+#define CLIMB 6        /* operators that one side may have put in between */
+
+enum weight {
+    W_VALUE = 16, W_NEAR = 9, W_ROUGHLY_NEAR = 4, W_TRIVIAL_VALUE = 3, W_STRANGER = -4,
+    W_OPERATOR = 4, W_FAMILY = 3, W_OTHER_OPERATOR = -4,
+    W_MODULE = 3, W_OTHER_MODULE = -3,
+    W_LINE = 3, W_OTHER_LINE = -1,
+    W_SHAPE = 2, W_OTHER_COUNT = -12, W_RESHAPED = -4, /* the last where the operators differ, too */
+    W_LITERALS = 1,
+    W_INPUT = 4, W_THROUGH = 2, W_INPUT_AGAINST = -6,
+    W_USER = 6, W_MORE_USERS = 8, W_GIVEN_BACK = 10, W_USER_AGAINST = -4,
+    W_NAME = 8,
+};
+
+typedef struct weighing {
+    const fx_traits *golden, *target;
+    size_t g, t;
+    fx_weighing out;
+} weighing;
+
+static void add(weighing *w, int32_t weight, uint32_t evidence)
+{
+    w->out.score += weight;
+    w->out.evidence |= evidence;
+}
+
+static const fx_exec_node *node_of(const fx_traits *traits, size_t i)
+{
+    return &traits->execution->nodes[i];
+}
+
+static uint64_t count_of(const fxtap_tensor_info *tensor)
+{
+    uint64_t count = 1;
+    for (int32_t i = 0; i < tensor->ndim; i++) {
+        count *= (uint64_t)tensor->shape[i];
+    }
+    return count;
+}
+
+/* Near statistics of two operators' results are those of one value, or of the same elements in another order. */
+static fx_closeness compare_values(const weighing *w)
+{
+    fx_trait *g = &w->golden->items[w->g], *t = &w->target->items[w->t];
+    fx_closeness found = fx_compare_values(g->value, t->value);
+    bool may_be_turned = g->value->ndim > 1 && (g->base != t->base || g->is_permuting) && fx_same_shape(g->value, t->value);
+    if (!may_be_turned || (found != FX_VALUES_CLOSE && found != FX_VALUES_ROUGHLY)) {
+        return found;
+    }
+    fx_sampling sampled = fx_compare_samples(w->golden->arena, g, t);
+    return sampled == FX_SAMPLES_DIFFER ? FX_VALUES_STRANGE : sampled == FX_SAMPLES_UNKNOWN ? FX_VALUES_ROUGHLY : found;
+}
+
+static void weigh_value(weighing *w)
+{
+    const fx_trait *g = &w->golden->items[w->g], *t = &w->target->items[w->t];
+    const fxtap_tensor_info *a = g->value, *b = t->value;
+    if (a == NULL || b == NULL) {
+        return;
+    }
+    if (fx_same_shape(a, b)) {
+        add(w, W_SHAPE, FX_EV_SHAPE);
+    } else if (count_of(a) != count_of(b)) {
+        add(w, W_OTHER_COUNT, 0);
+        return;
+    } else if (g->base != t->base) {
+        add(w, fx_may_be_reshaped(a, b) ? W_RESHAPED : W_OTHER_COUNT, 0);
+    }
+    bool is_trivial = g->is_trivial || t->is_trivial;
+    switch (compare_values(w)) {
+    case FX_VALUES_EQUAL:
+        add(w, is_trivial ? W_TRIVIAL_VALUE : W_VALUE, is_trivial ? 0 : FX_EV_VALUE);
+        break;
+    case FX_VALUES_CLOSE:
+        add(w, is_trivial ? W_TRIVIAL_VALUE : W_NEAR, is_trivial ? 0 : FX_EV_NEAR);
+        break;
+    case FX_VALUES_ROUGHLY:
+        add(w, is_trivial ? W_TRIVIAL_VALUE : W_ROUGHLY_NEAR, is_trivial ? 0 : FX_EV_ROUGH);
+        break;
+    case FX_VALUES_STRANGE:
+        add(w, W_STRANGER, FX_EV_STRANGER);
+        break;
+    default:
+        break;
+    }
+}
+
+static void weigh_place(weighing *w)
+{
+    const fx_trait *g = &w->golden->items[w->g], *t = &w->target->items[w->t];
+    if (g->base == t->base) {
+        add(w, W_OPERATOR, FX_EV_OPERATOR);
+    } else {
+        add(w, g->family == t->family ? W_FAMILY : W_OTHER_OPERATOR, g->family == t->family ? FX_EV_FAMILY : 0);
+    }
+    if (g->module != 0 && t->module != 0) {
+        add(w, g->module == t->module ? W_MODULE : W_OTHER_MODULE, g->module == t->module ? FX_EV_MODULE : 0);
+    }
+    if (g->line != 0 && t->line != 0) {
+        add(w, g->line == t->line ? W_LINE : W_OTHER_LINE, g->line == t->line ? FX_EV_LINE : 0);
+    }
+    if (g->base == t->base && g->literals == t->literals) {
+        add(w, W_LITERALS, FX_EV_LITERALS);
+    }
+    const char *a = node_of(w->golden, w->g)->name, *b = node_of(w->target, w->t)->name;
+    bool is_unwired = w->golden->execution->wiring == NULL || w->target->execution->wiring == NULL;
+    if (is_unwired && strcmp(a, b) == 0) {
+        add(w, W_NAME, FX_EV_NAME);
+    }
+}
+
+typedef enum agreement { UNKNOWN, AGAINST, THROUGH, AGREED } agreement;
+
+/*
+ * Whether `wanted` feeds `node` by way of a few operators that have no partner: THROUGH. Sums that are grouped in another way,
+ * (a + b) + c against a + (b + c), look like that, and are not: `family` on the way speaks AGAINST.
+ */
+static agreement reaches(const fx_traits *traits, size_t node, size_t wanted, uint64_t family, unsigned depth)
+{
+    size_t n_inputs;
+    const size_t *inputs = fx_wiring_inputs(traits->execution->wiring, node, &n_inputs);
+    if (depth == 0 || n_inputs > 4 || node_of(traits, node)->partner != FX_MISSING) {
+        return UNKNOWN;
+    }
+    for (size_t k = 0; k < n_inputs; k++) {
+        size_t source = traits->items[inputs[k]].source;
+        agreement found = source == wanted ? THROUGH : reaches(traits, source, wanted, family, depth - 1);
+        if (found != UNKNOWN) {
+            return traits->items[node].family == family ? AGAINST : found;
+        }
+    }
+    return UNKNOWN;
+}
+
+/* What the partners of two values say of their being one quantity. */
+static agreement compare_sources(const weighing *w, size_t a, size_t b)
+{
+    size_t partner = node_of(w->golden, a)->partner, other = node_of(w->target, b)->partner;
+    if (partner == b) {
+        return AGREED;
+    }
+    if (partner == FX_MISSING && other == FX_MISSING) {
+        return UNKNOWN;
+    }
+    const fx_trait *g = &w->golden->items[w->g];
+    bool is_sum = g->is_commutative && (w->out.evidence & FX_EV_STRANGER) != 0;
+    uint64_t family = is_sum ? g->family : 0;
+    agreement found = partner == FX_MISSING ? UNKNOWN : reaches(w->target, b, partner, family, CLIMB);
+    found = found != UNKNOWN || other == FX_MISSING ? found : reaches(w->golden, a, other, family, CLIMB);
+    return found != UNKNOWN || partner == FX_MISSING || other == FX_MISSING ? found : AGAINST;
+}
+
+static size_t source_at(const fx_traits *traits, size_t node, size_t edge)
+{
+    size_t n_inputs;
+    return traits->items[fx_wiring_inputs(traits->execution->wiring, node, &n_inputs)[edge]].source;
+}
+
+/* What target's node reads at this place, and how that agrees; where the order does not count, the best of its first two. */
+static agreement compare_input(const weighing *w, size_t edge)
+{
+    const fx_wiring *golden = w->golden->execution->wiring, *target = w->target->execution->wiring;
+    const char *position = fx_wiring_position(golden, w->g, edge);
+    bool is_free = w->golden->items[w->g].is_commutative;
+    size_t n_inputs;
+    agreement best = UNKNOWN;
+    bool is_first = true;
+    fx_wiring_inputs(target, w->t, &n_inputs);
+    for (size_t k = 0; k < n_inputs; k++) {
+        if (is_free || strcmp(fx_wiring_position(target, w->t, k), position) == 0) {
+            agreement found = compare_sources(w, source_at(w->golden, w->g, edge), source_at(w->target, w->t, k));
+            best = is_first || found > best ? found : best;
+            is_first = false;
+        }
+    }
+    return best;
+}
+
+static void weigh_inputs(weighing *w)
+{
+    size_t n_inputs, n_agreed = 0, n_against = 0;
+    bool any_through = false;
+    fx_wiring_inputs(w->golden->execution->wiring, w->g, &n_inputs);
+    for (size_t k = 0; k < n_inputs && k < SHOWN_USERS; k++) {
+        agreement found = compare_input(w, k);
+        n_agreed += found == AGREED;
+        n_against += found == AGAINST;
+        any_through |= found == THROUGH;
+    }
+    if (n_agreed > 0) {
+        add(w, n_agreed > 1 ? 2 * W_INPUT : W_INPUT, FX_EV_INPUTS);
+    }
+    if (any_through) {
+        add(w, W_THROUGH, FX_EV_INPUTS);
+    }
+    if (n_against > 0) {
+        add(w, n_against > 1 ? 2 * W_INPUT_AGAINST : W_INPUT_AGAINST, FX_EV_INPUT_AGAINST);
+    }
+    w->out.n_inputs = (uint32_t)n_agreed;
+    w->out.n_against += (uint32_t)n_against;
+}
+
+/*
+ * How many of the first results of two graphs correspond: behind what the model returns, a graph of training gives back what
+ * its backward will need, which another program may keep in other numbers.
+ */
+static size_t count_results(const weighing *w, size_t golden, size_t target)
+{
+    const fx_traits *sides[] = {w->golden, w->target};
+    const size_t nodes[] = {golden, target};
+    size_t counts[2];
+    bool is_inference[2];
+    for (int side = 0; side < 2; side++) {
+        const fx_execution *execution = sides[side]->execution;
+        const fxtap_graph_info *graph = execution->calls[execution->nodes[nodes[side]].call].graph;
+        fx_wiring_inputs(execution->wiring, nodes[side], &counts[side]);
+        is_inference[side] = graph != NULL && graph->kind != FXTAP_GRAPH_FORWARD;
+    }
+    if (is_inference[0] && is_inference[1]) {
+        return counts[0] == counts[1] ? counts[0] : 1;
+    }
+    return is_inference[0] ? counts[0] : is_inference[1] ? counts[1] : 1;
+}
+
+/* Golden's reader is paired: what does its partner read at that place? */
+static agreement compare_user(const weighing *w, fx_user user)
+{
+    size_t partner = node_of(w->golden, user.node)->partner, n_inputs;
+    if (partner == FX_MISSING || w->golden->items[user.node].base != w->target->items[partner].base) {
+        return UNKNOWN;
+    }
+    const fx_wiring *golden = w->golden->execution->wiring, *target = w->target->execution->wiring;
+    const char *position = fx_wiring_position(golden, user.node, user.edge);
+    bool is_free = w->golden->items[user.node].is_commutative;
+    agreement best = UNKNOWN;
+    if (w->golden->items[user.node].is_output && user.edge >= count_results(w, user.node, partner)) {
+        return UNKNOWN;
+    }
+    fx_wiring_inputs(target, partner, &n_inputs);
+    for (size_t k = 0; k < n_inputs; k++) {
+        if (is_free || strcmp(fx_wiring_position(target, partner, k), position) == 0) {
+            size_t source = source_at(w->target, partner, k);
+            if (source == w->t) {
+                return AGREED;
+            }
+            bool is_elsewhere = node_of(w->target, source)->partner != FX_MISSING && !is_free;
+            best = is_elsewhere ? AGAINST : best;
+        }
+    }
+    return best;
+}
+
+static void weigh_users(weighing *w)
+{
+    const fx_trait *g = &w->golden->items[w->g];
+    size_t n_agreed = 0, n_against = 0;
+    bool is_given_back = false; /* at one place of what the graphs yield */
+    for (size_t k = 0; k < g->n_users && k < SHOWN_USERS; k++) {
+        fx_user user = w->golden->users[g->first_user + k];
+        agreement found = compare_user(w, user);
+        is_given_back |= found == AGREED && w->golden->items[user.node].is_output;
+        n_agreed += found == AGREED;
+        n_against += found == AGAINST;
+    }
+    if (n_agreed > 0) {
+        add(w, is_given_back ? W_GIVEN_BACK : n_agreed > 1 ? W_MORE_USERS : W_USER, FX_EV_USERS);
+    } else if (n_against > 0) {
+        add(w, W_USER_AGAINST, FX_EV_USER_AGAINST);
+        w->out.n_against++;
+    }
+}
+
+fx_weighing fx_weigh(const fx_traits *golden, size_t g, const fx_traits *target, size_t t)
+{
+    weighing w = {.golden = golden, .target = target, .g = g, .t = t};
+    const fx_trait *a = &golden->items[g], *b = &target->items[t];
+    bool may_pair = a->base != 0 && b->base != 0 && a->is_input == b->is_input && !a->is_output && !b->is_output &&
+                    (a->family == b->family || (!a->is_tuple && !b->is_tuple));
+    if (!may_pair) {
+        return (fx_weighing){.score = FX_NO_SCORE};
+    }
+    weigh_place(&w);
+    weigh_value(&w);
+    if (golden->execution->wiring != NULL && target->execution->wiring != NULL) {
+        if (a->family == b->family && !a->is_input) {
+            weigh_inputs(&w);
+        }
+        weigh_users(&w);
+    }
+    return w.out;
+}
+
+double fx_confidence(uint32_t evidence, int32_t score)
+{
+    if ((evidence & (FX_EV_STRUCTURE | FX_EV_MAP)) != 0) {
+        return 1.0;
+    }
+    double confidence = 0.3 + 0.7 * (double)score / 20.0;
+    return confidence > 1.0 ? 1.0 : confidence < 0.1 ? 0.1 : confidence;
+}
+
+bool fx_is_supported(uint32_t evidence)
+{
+    uint32_t same = FX_EV_OPERATOR | FX_EV_FAMILY, any = FX_EV_VALUE | FX_EV_NEAR | FX_EV_USERS;
+    return (evidence & any) != 0 || ((evidence & same) != 0 && (evidence & (FX_EV_ROUGH | FX_EV_INPUTS | FX_EV_NAME)) != 0);
+}
+
+bool fx_is_misreading(uint32_t evidence)
+{
+    return (evidence & FX_EV_INPUT_AGAINST) != 0 && (evidence & FX_EV_USER_AGAINST) == 0 && (evidence & FX_EV_USERS) != 0 &&
+           (evidence & FX_EV_OPERATOR) != 0 && (evidence & (FX_EV_LINE | FX_EV_MODULE)) != 0;
+}
+
+bool fx_is_confirmed(uint32_t evidence)
+{
+    uint32_t settled = FX_EV_STRUCTURE | FX_EV_MAP | FX_EV_VALUE | FX_EV_NEAR;
+    bool is_wired = (evidence & (FX_EV_INPUTS | FX_EV_USERS)) != 0 && (evidence & (FX_EV_OPERATOR | FX_EV_FAMILY | FX_EV_USERS)) != 0;
+    bool is_placed = (evidence & FX_EV_OPERATOR) != 0 && (evidence & FX_EV_LINE) != 0 && (evidence & FX_EV_MODULE) != 0;
+    bool is_named = (evidence & (FX_EV_NAME | FX_EV_OPERATOR)) == (FX_EV_NAME | FX_EV_OPERATOR);
+    bool is_contradicted = (evidence & (FX_EV_INPUT_AGAINST | FX_EV_USER_AGAINST)) != 0 && !fx_is_misreading(evidence);
+    bool is_in_order = (evidence & FX_EV_ORDER) != 0 && (evidence & FX_EV_OPERATOR) != 0;
+    return (evidence & settled) != 0 || is_in_order || ((is_wired || is_placed || is_named) && !is_contradicted);
+}
