@@ -167,26 +167,6 @@ static void put_between(const sides *both)
     write_row(both->target, 4, (const char *const[]){"first", "cast", "back", "reader"});
 }
 
-/* The pair stands on the reader's line; the place of the first operator in between is told beside it. */
-static void what_came_between_is_placed(void **state)
-{
-    sides *both = *state;
-    put_between(both);
-    for (int turn = 0; turn < 2; turn++) {
-        fxtap_report *report = turn == 0 ? sc_compare(both->golden, both->target, NULL)
-                                         : sc_compare(both->target, both->golden, NULL);
-        assert_int_equal(fxtap_report_origin_count(report), 1);
-        const fxtap_origin *origin = fxtap_report_origin(report, 0);
-        assert_int_equal(origin->reason, FXTAP_ORIGIN_BEFORE);
-        assert_string_equal(origin->pair->source_file, "reader.py");
-        assert_string_equal(origin->between, turn == 0 ? "cast, back, only in target" : "cast, back, only in golden");
-        assert_string_equal(origin->between_source, "cast.py:1");
-        assert_string_equal(origin->between_code, "x = cast(x)");
-        assert_string_equal(origin->between_module, "layers.cast");
-        fxtap_report_free(report);
-    }
-}
-
 /* ---- memory ---- */
 
 static fxtap_status print_all(const fxtap_report *report)
@@ -314,7 +294,6 @@ int main(void)
         SIDED(what_an_earlier_call_put_out_is_no_origin),
         SIDED(what_follows_an_error_is_told_so),
         SIDED(what_changed_before_it_was_read_is_an_origin),
-        SIDED(what_came_between_is_placed),
         SIDED(each_allocation_may_fail),
         SIDED(each_allocation_may_fail_where_something_came_between),
         SIDED(each_allocation_may_fail_where_operators_lie_between),

@@ -1,214 +1,349 @@
-/* test_compare_pairing.c - which operator of one graph is held against which of another that computes the same. */
+/* test_compare_pairing.c - which operator of one program is held against which of another that computes the same. */
 #include "support_cmocka.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "compare/pair_nodes.h"
+#include "compare/report.h"
+#include "fxtap/dump.h"
+#include "support_compare.h"
+#include "support_graph.h"
 
-#define MAX_NODES 16
+#define MAX_OPS 16
+#define ROWS 4
 
-/* A side: operators with a line of code, the shape of the result (4 x width) and its root mean square. */
-typedef struct graph {
-    fxtap_node_info infos[MAX_NODES];
-    fxtap_tensor_info outputs[MAX_NODES];
-    int64_t shapes[MAX_NODES][2];
-    fx_node_entry entries[MAX_NODES];
-    fx_node_list list;
-} graph;
+/* An operator of a program: what it reads, by name, and what it yields: ROWS x width numbers that `seed` stands for. */
+typedef struct op {
+    const char *name, *target, *code, *module;
+    const char *reads[2]; /* "x" and "w" are the graph's inputs */
+    int64_t width;
+    double seed; /* numbers of one seed are equal; of nearly one seed, nearly; of others, strangers */
+} op;
 
-static size_t add(graph *g, const char *name, const char *target, const char *code, int64_t width, double rms)
+typedef struct program {
+    const char *root;
+    const op *ops;
+    size_t n_ops;
+    size_t cut; /* of a second graph, which begins with that operator; 0: one graph */
+} program;
+
+static void fill(double seed, int64_t width, float *out)
 {
-    size_t i = g->list.n_items++;
-    g->shapes[i][0] = 4;
-    g->shapes[i][1] = width;
-    g->infos[i] = (fxtap_node_info){.order = i, .name = name, .target = target, .source_file = "model.py", .source_code = code,
-                                    .source_function = "forward", .module_path = "block"};
-    g->outputs[i] = (fxtap_tensor_info){.node = &g->infos[i], .io = FXTAP_OUTPUT, .has_meta = true, .ndim = 2,
-                                        .shape = g->shapes[i], .has_stats = true};
-    g->outputs[i].stats = (fxtap_stats){.count = (uint64_t)(4 * width), .rms = rms, .abs_max = 2 * rms, .min = -rms,
-                                        .max = 2 * rms, .mean = rms / 3};
-    g->entries[i] = (fx_node_entry){.info = &g->infos[i], .name = name, .target = target, .output = &g->outputs[i],
-                                    .n_alike = 1, .partner = FX_MISSING};
-    g->list.items = g->entries;
-    return i;
-}
-
-/* Two empty ones. */
-static int make_graphs(void **state)
-{
-    static graph both[2];
-    memset(both, 0, sizeof both);
-    *state = both;
-    return 0;
-}
-
-#define ON_GRAPHS(test) cmocka_unit_test_setup(test, make_graphs)
-
-static void match(graph *golden, graph *target)
-{
-    assert_int_equal(fx_match_nodes(NULL, false, &golden->list, &target->list), FXTAP_OK);
-    for (size_t i = 0; i < golden->list.n_items; i++) { /* partners know each other */
-        size_t partner = golden->entries[i].partner;
-        assert_true(partner == FX_MISSING || target->entries[partner].partner == i);
+    for (int64_t i = 0; i < ROWS * width; i++) {
+        double whole = floor(seed), part = seed - whole; /* the part counts as an error */
+        out[i] = (float)(sin(whole * 1.7 + (double)i * (1.0 + whole * 0.37)) * (2.0 + cos(whole)) + part);
     }
 }
 
-/* gelu against mul, erf, add, mul: the last one is what the line computes. */
-static void the_end_of_a_line_is_what_it_computes(void **state)
+static size_t find(const program *p, const char *name)
 {
-    graph *golden = *state, *target = golden + 1;
-    size_t before = add(golden, "mm", "aten.mm", "h = x @ w", 8, 1);
-    size_t gelu = add(golden, "gelu", "aten.gelu", "h = gelu(h)", 8, 0.5);
-    add(target, "mm", "aten.mm", "h = x @ w", 8, 1);
-    add(target, "mul", "aten.mul", "h = gelu(h)", 8, 0.4);
-    add(target, "erf", "aten.erf", "h = gelu(h)", 8, 0.3);
-    size_t last = add(target, "mul_1", "aten.mul", "h = gelu(h)", 8, 0.9); /* wrong, and paired all the same */
-    match(golden, target);
-    assert_int_equal(golden->entries[before].partner, 0);
-    assert_int_equal(golden->entries[before].pairing, FXTAP_PAIR_EXACT);
-    assert_int_equal(golden->entries[gelu].partner, last);
-    assert_int_equal(golden->entries[gelu].pairing, FXTAP_PAIR_SOURCE);
-    assert_true(golden->entries[gelu].confidence < 1.0);
-}
-
-/* What autograd saves it detaches, behind the operator: not the other side's counterpart. */
-static void what_passes_a_value_on_is_no_end(void **state)
-{
-    static const char *const targets[] = {"aten.detach.default", "aten.alias.default", "aten.clone.default",
-                                          "aten.view.default",   "operator.getitem",   "aten.detach"};
-    for (size_t i = 0; i < COUNT_OF(targets); i++) {
-        assert_int_equal(make_graphs(state), 0);
-        graph *golden = *state, *target = golden + 1;
-        size_t gelu = add(golden, "gelu", "aten.gelu.default", "h = act(h)", 8, 0.5);
-        add(golden, "mm", "aten.mm.default", "h = h @ w", 8, 1);
-        size_t relu = add(target, "relu", "aten.relu.default", "h = act(h)", 8, 0.9);
-        for (size_t n = 0; n < 2; n++) { /* one behind the other */
-            size_t passed_on = add(target, "passed_on", targets[i], "h = act(h)", 8, 0.9);
-            target->entries[passed_on].input = &target->outputs[relu];
+    for (size_t i = 0; i < p->n_ops; i++) {
+        if (strcmp(p->ops[i].name, name) == 0) {
+            return i;
         }
-        add(target, "mm", "aten.mm.default", "h = h @ w", 8, 1);
-        match(golden, target);
-        assert_int_equal(golden->entries[gelu].partner, relu);
-        assert_int_equal(target->entries[relu + 1].partner, FX_MISSING);
-        assert_int_equal(target->entries[relu + 2].partner, FX_MISSING);
+    }
+    return SIZE_MAX;
+}
+
+static double seed_of(const program *p, const char *name, int64_t *width)
+{
+    size_t i = find(p, name);
+    *width = i == SIZE_MAX ? 8 : p->ops[i].width;
+    return i == SIZE_MAX ? (strcmp(name, "x") == 0 ? 101 : 102) : p->ops[i].seed;
+}
+
+typedef struct graph_names { /* what stands for each name in one graph */
+    const char *names[MAX_OPS + 4];
+    fxtap_node nodes[MAX_OPS + 4];
+    size_t n;
+} graph_names;
+
+static fxtap_node node_for(fxtap_graph *graph, graph_names *known, const char *name)
+{
+    for (size_t i = 0; i < known->n; i++) {
+        if (strcmp(known->names[i], name) == 0) {
+            return known->nodes[i];
+        }
+    }
+    char placeholder[64];
+    snprintf(placeholder, sizeof placeholder, "arg_%s", name);
+    known->names[known->n] = name;
+    return known->nodes[known->n++] = sg_node(graph, FXTAP_OP_PLACEHOLDER, placeholder, placeholder, 0, NULL, 0);
+}
+
+/* A graph of the operators [first, end): what they read and do not yield is its input. */
+static fxtap_capture *add_graph(fxtap_dump *dump, const program *p, size_t first, size_t end, uint32_t number, fxtap_node *nodes)
+{
+    fxtap_graph *graph = sg_graph(FXTAP_GRAPH_INFERENCE);
+    graph_names known = {.n = 0};
+    const char *reasons[2 * MAX_OPS + 8] = {NULL};
+    for (size_t i = first; i < end; i++) {
+        for (size_t k = 0; k < 2 && p->ops[i].reads[k] != NULL; k++) {
+            size_t from = find(p, p->ops[i].reads[k]);
+            if (from == SIZE_MAX || from < first) {
+                node_for(graph, &known, p->ops[i].reads[k]);
+            }
+        }
+    }
+    for (size_t i = first; i < end; i++) {
+        const op *o = &p->ops[i];
+        fxtap_value args[2];
+        size_t n_args = 0;
+        for (; n_args < 2 && o->reads[n_args] != NULL; n_args++) {
+            args[n_args] = sg_ref(graph, node_for(graph, &known, o->reads[n_args]));
+        }
+        char stack[256];
+        snprintf(stack, sizeof stack, "  File \"model.py\", line %zu, in forward\n    %s\n", i + 1, o->code);
+        nodes[i] = sg_add(graph, &(fxtap_node_desc){.struct_size = sizeof(fxtap_node_desc), .op = FXTAP_OP_CALL_FUNCTION,
+                                                    .name = o->name, .target = o->target, .args = args, .n_args = n_args,
+                                                    .stack_trace = stack, .module_path = o->module,
+                                                    .module_type = "torch.nn.Module"});
+        known.names[known.n] = o->name;
+        known.nodes[known.n++] = nodes[i];
+    }
+    fxtap_capture *capture;
+    assert_int_equal(fxtap_dump_add_graph(dump, graph, number, reasons, &capture), FXTAP_OK);
+    fxtap_graph_free(graph);
+    return capture;
+}
+
+static void submit(fxtap_call *call, fxtap_capture *capture, fxtap_node node, fxtap_io io, const char *position, double seed,
+                   int64_t width, uint64_t stamp)
+{
+    float values[ROWS * 64];
+    int64_t shape[] = {ROWS, width};
+    fill(seed, width, values);
+    fxtap_slot slot;
+    assert_int_equal(fxtap_capture_slot(capture, node, io, position, NULL, &slot), FXTAP_OK);
+    fxtap_view view = {.data = values, .dtype = FXTAP_FLOAT32, .ndim = 2, .shape = shape};
+    assert_int_equal(fxtap_call_submit_small(call, slot, stamp, &view, NULL, 0), FXTAP_OK);
+}
+
+static void run(fxtap_capture *capture, const program *p, size_t first, size_t end, const fxtap_node *nodes)
+{
+    fxtap_call *call;
+    assert_int_equal(fxtap_call_begin(capture, &call), FXTAP_OK);
+    for (size_t i = first; i < end; i++) {
+        const op *o = &p->ops[i];
+        uint64_t stamp = fxtap_call_stamp(call);
+        for (size_t k = 0; k < 2 && o->reads[k] != NULL; k++) {
+            int64_t width;
+            double seed = seed_of(p, o->reads[k], &width);
+            submit(call, capture, nodes[i], FXTAP_INPUT, k == 0 ? "0" : "1", seed, width, stamp);
+        }
+        submit(call, capture, nodes[i], FXTAP_OUTPUT, "0", o->seed, o->width, stamp);
+    }
+    uint64_t step;
+    assert_int_equal(fxtap_call_end(call, &step), FXTAP_OK);
+}
+
+static void write(const program *p)
+{
+    fxtap_dump_options options = {.struct_size = sizeof options, .path = p->root, .world_size = 1, .type = FXTAP_DUMP_NPY};
+    fxtap_dump *dump;
+    fxtap_node nodes[MAX_OPS];
+    assert_int_equal(fxtap_dump_open(&options, &dump), FXTAP_OK);
+    size_t cut = p->cut > 0 ? p->cut : p->n_ops;
+    run(add_graph(dump, p, 0, cut, 1, nodes), p, 0, cut, nodes);
+    if (cut < p->n_ops) {
+        run(add_graph(dump, p, cut, p->n_ops, 2, nodes), p, cut, p->n_ops, nodes);
+    }
+    fxtap_dump_close(dump);
+}
+
+static fxtap_report *compare(const sides *both, const op *golden, size_t n_golden, const op *target, size_t n_target, size_t cut)
+{
+    write(&(program){both->golden, golden, n_golden, 0});
+    write(&(program){both->target, target, n_target, cut});
+    return sc_compare(both->golden, both->target, NULL);
+}
+
+#define COMPARE(both, golden, target) compare(both, golden, COUNT_OF(golden), target, COUNT_OF(target), 0)
+
+/* The node of target whose result was held against that of golden's node; NULL: none. */
+static const char *partner(const fxtap_report *report, const char *node)
+{
+    static char name[64];
+    for (size_t i = 0; i < fxtap_report_pair_count(report); i++) {
+        const fxtap_pair *pair = fxtap_report_pair(report, i);
+        if (pair->io == FXTAP_OUTPUT && strcmp(pair->node, node) == 0 && pair->verdict != FXTAP_ONLY_TARGET) {
+            const char *other = pair->target_name != NULL ? pair->target_name : pair->name;
+            snprintf(name, sizeof name, "%.*s", (int)strcspn(other, "-"), other);
+            return pair->verdict == FXTAP_ONLY_GOLDEN ? NULL : name;
+        }
+    }
+    return NULL;
+}
+
+/* gelu against mul, erf, mul: the last one is what the line computes, and the operator that is named where it is wrong. */
+static void a_region_stands_for_one_operator(void **state)
+{
+    const sides *both = *state;
+    for (int is_wrong = 0; is_wrong < 2; is_wrong++) {
+        assert_int_equal(sc_remove_sides(state) + sc_make_sides(state), 0);
+        const op golden[] = {{"mm", "aten.mm.default", "h = x @ w", "a", {"x", "w"}, 8, 1},
+                             {"gelu", "aten.gelu.default", "h = gelu(h)", "b", {"mm"}, 8, 2},
+                             {"tanh", "aten.tanh.default", "h = tanh(h)", "c", {"gelu"}, 8, 3}};
+        const op target[] = {{"mm", "aten.mm.default", "h = x @ w", "a", {"x", "w"}, 8, 1},
+                             {"mul", "aten.mul.Tensor", "h = gelu(h)", "b", {"mm", "mm"}, 8, 4},
+                             {"erf", "aten.erf.default", "h = gelu(h)", "b", {"mul"}, 8, 5},
+                             {"mul_1", "aten.mul.Tensor", "h = gelu(h)", "b", {"erf", "mm"}, 8, is_wrong ? 9 : 2},
+                             {"tanh", "aten.tanh.default", "h = tanh(h)", "c", {"mul_1"}, 8, is_wrong ? 10 : 3}};
+        fxtap_report *report = COMPARE(both, golden, target);
+        assert_string_equal(partner(report, "gelu"), "mul_1");
+        assert_int_equal(sc_find(report, "gelu-aten.gelu.default.OUTPUT.0")->pairing, FXTAP_PAIR_REGION);
+        assert_int_equal(sc_find(report, "gelu-aten.gelu.default.INPUT.0")->verdict, FXTAP_SAME); /* held against mul's */
+        assert_int_equal(fxtap_report_origin_count(report), is_wrong);
+        assert_int_equal(fxtap_report_verdict(report), is_wrong ? FXTAP_DIFFERENT : FXTAP_SAME);
+        if (is_wrong) {
+            const fxtap_origin *origin = fxtap_report_origin(report, 0);
+            assert_string_equal(origin->pair->node, "gelu");
+            assert_string_equal(origin->other_target, "aten.mul.Tensor");
+            assert_non_null(strstr(origin->between, "erf"));
+        }
+        fxtap_report_free(report);
     }
 }
 
-/* A view to another shape, a transposition, an operator whose name only begins like one: these are ends. */
-static void what_changes_a_value_is_an_end(void **state)
-{
-    static const char *const targets[] = {"aten.view.default", "aten.t.default", "aten.view.dtype", "aten.detach_and_add"};
-    for (size_t i = 0; i < COUNT_OF(targets); i++) {
-        assert_int_equal(make_graphs(state), 0);
-        graph *golden = *state, *target = golden + 1;
-        size_t linear = add(golden, "linear", "aten.linear.default", "h = fc(h)", 8, 0.5);
-        size_t addmm = add(target, "addmm", "aten.addmm.default", "h = fc(h)", i == 0 ? 16 : 8, 0.9);
-        size_t end = add(target, "end", targets[i], "h = fc(h)", 8, 0.9);
-        target->entries[end].input = &target->outputs[addmm];
-        target->outputs[addmm].dtype = FXTAP_FLOAT32;
-        target->outputs[end].dtype = i == 2 ? FXTAP_INT32 : FXTAP_FLOAT32;
-        match(golden, target);
-        assert_int_equal(golden->entries[linear].partner, end);
-    }
-}
-
-/* In inference a dropout is a clone, the whole line. A detach that stands apart from its operator is no second end. */
-static void a_line_that_computes_nothing_ends_all_the_same(void **state)
-{
-    graph *golden = *state, *target = golden + 1;
-    size_t dropout = add(golden, "dropout", "aten.native_dropout.default", "h = drop(h)", 8, 0.5);
-    size_t gelu = add(golden, "gelu", "aten.gelu.default", "h = act(h)", 8, 0.5);
-    size_t clone = add(target, "clone", "aten.clone.default", "h = drop(h)", 8, 0.9);
-    size_t relu = add(target, "relu", "aten.relu.default", "h = act(h)", 8, 0.9);
-    add(target, "neg", "aten.neg.default", "y = -h", 8, 0.9);
-    size_t detach = add(target, "detach", "aten.detach.default", "h = act(h)", 8, 0.9);
-    match(golden, target);
-    assert_int_equal(golden->entries[dropout].partner, clone);
-    assert_int_equal(golden->entries[gelu].partner, relu);
-    assert_int_equal(target->entries[detach].partner, FX_MISSING);
-}
-
-/* On edited lines, two copies at one place may be of two values. */
-static void copies_pair_by_no_neighbours(void **state)
-{
-    graph *golden = *state, *target = golden + 1;
-    add(golden, "mm", "aten.mm.default", "h = x @ w", 8, 1);
-    size_t copy = add(golden, "detach", "aten.detach.default", "h = softmax(h)", 8, 1);
-    size_t sum = add(golden, "sum", "aten.sum.default", "h = total(h)", 8, 1);
-    add(target, "mm", "aten.mm.default", "h = x @ w", 8, 1);
-    add(target, "detach_3", "aten.detach.default", "h = exp(h)", 8, 1);
-    add(target, "sum_1", "aten.sum.default", "h = h.sum()", 8, 1);
-    match(golden, target);
-    assert_int_equal(golden->entries[copy].partner, FX_MISSING);
-    assert_int_equal(golden->entries[sum].partner, 2);
-}
-
-/* view_1 is another view on either side: names count on with the operators that a decomposition adds. */
+/* Names count on with the operators that a rewritten line adds: mul_1 is another product on either side. */
 static void names_alone_prove_nothing(void **state)
 {
-    graph *golden = *state, *target = golden + 1;
-    size_t first = add(golden, "view", "aten.view", "a = f(x)", 8, 1);
-    size_t second = add(golden, "view_1", "aten.view", "a = f(x)", 16, 2);
-    add(golden, "add", "aten.add", "a = f(x)", 16, 3);
-    add(target, "view", "aten.view", "a = f(x)", 32, 5);
-    add(target, "view_1", "aten.view", "a = f(x)", 8, 1);
-    add(target, "view_2", "aten.view", "a = f(x)", 16, 2);
-    add(target, "add", "aten.add", "a = f(x)", 16, 3);
-    match(golden, target);
-    assert_int_equal(golden->entries[first].partner, 1);
-    assert_int_equal(golden->entries[second].partner, 2);
-    assert_int_equal(target->entries[0].partner, FX_MISSING);
+    const op golden[] = {{"sin", "aten.sin.default", "h = sin(x)", "", {"x"}, 8, 1},
+                         {"mul", "aten.mul.Tensor", "h = h * s", "", {"sin", "w"}, 8, 2},
+                         {"silu", "aten.silu.default", "h = silu(h) * g", "", {"mul"}, 8, 3},
+                         {"mul_1", "aten.mul.Tensor", "h = silu(h) * g", "", {"silu", "w"}, 8, 4},
+                         {"tanh", "aten.tanh.default", "return tanh(h)", "", {"mul_1"}, 8, 5}};
+    const op target[] = {{"sin", "aten.sin.default", "h = sin(x)", "", {"x"}, 8, 1},
+                         {"mul", "aten.mul.Tensor", "h = h * s", "", {"sin", "w"}, 8, 2},
+                         {"sigmoid", "aten.sigmoid.default", "h = h * sigmoid(h) * g", "", {"mul"}, 8, 6},
+                         {"mul_1", "aten.mul.Tensor", "h = h * sigmoid(h) * g", "", {"mul", "sigmoid"}, 8, 3.0000001},
+                         {"mul_2", "aten.mul.Tensor", "h = h * sigmoid(h) * g", "", {"mul_1", "w"}, 8, 4.0000001},
+                         {"tanh", "aten.tanh.default", "return tanh(h)", "", {"mul_2"}, 8, 5.0000001}};
+    fxtap_report *report = COMPARE(*state, golden, target);
+    assert_string_equal(partner(report, "mul_1"), "mul_2");
+    assert_string_equal(partner(report, "silu"), "mul_1");
+    assert_int_equal(fxtap_report_origin_count(report), 0);
+    assert_int_equal(fxtap_report_verdict(report), FXTAP_CLOSE);
+    fxtap_report_free(report);
 }
 
-/* Of one shape there are two on one side and three on the other: statistics decide, and what they do not, stays alone. */
-static void statistics_confirm_where_numbers_differ(void **state)
+/* A graph that is cut in two on one side: the second graph's input is the first one's result. */
+static void a_cut_graph_pairs_in_full(void **state)
 {
-    graph *golden = *state, *target = golden + 1;
-    size_t one = add(golden, "mul", "aten.mul", "a = f(x)", 8, 1);
-    size_t two = add(golden, "mul_1", "aten.mul", "a = f(x)", 8, 7);
-    add(golden, "sum", "aten.sum", "a = f(x)", 1, 3);
-    add(target, "mul", "aten.mul", "a = f(x)", 8, 4);
-    add(target, "mul_1", "aten.mul", "a = f(x)", 8, 1.001);
-    add(target, "mul_2", "aten.mul", "a = f(x)", 8, 9);
-    add(target, "sum", "aten.sum", "a = f(x)", 1, 3);
-    match(golden, target);
-    assert_int_equal(golden->entries[one].partner, 1);
-    assert_int_equal(golden->entries[one].pairing, FXTAP_PAIR_SOURCE);
-    assert_int_equal(golden->entries[two].partner, FX_MISSING);
-}
-
-/* The line was edited: name, operator and shape have to do. */
-static void an_edited_line_pairs_by_name(void **state)
-{
-    graph *golden = *state, *target = golden + 1;
-    size_t edited = add(golden, "mm", "aten.mm", "h = x @ w", 8, 1);
-    size_t same = add(golden, "relu", "aten.relu", "h = relu(h)", 8, 1);
-    size_t renamed = add(golden, "mm_1", "aten.mm", "y = h @ v", 8, 1);
-    add(target, "mm", "aten.mm", "h = torch.mm(x, w)", 8, 50);
-    add(target, "relu", "aten.relu", "h = relu(h)", 8, 50);
-    add(target, "mm_7", "aten.mm", "y = torch.mm(h, v)", 8, 50);
-    match(golden, target);
-    assert_int_equal(golden->entries[edited].partner, 0);
-    assert_int_equal(golden->entries[same].partner, 1);
-    assert_int_equal(golden->entries[same].pairing, FXTAP_PAIR_EXACT);
-    assert_int_equal(golden->entries[renamed].partner, 2);
-    assert_int_equal(golden->entries[renamed].pairing, FXTAP_PAIR_ORDER);
-}
-
-static void graphs_of_equal_structure_pair_by_position(void **state)
-{
-    graph *golden = *state, *target = golden + 1;
-    for (size_t i = 0; i < 3; i++) {
-        add(golden, "mm", "aten.mm", "a", 8, 1);
-        add(target, i == 0 ? "mm_2" : "mm", "aten.mm", "b", 9, 2);
+    const sides *both = *state;
+    for (int is_wrong = 0; is_wrong < 2; is_wrong++) {
+        assert_int_equal(sc_remove_sides(state) + sc_make_sides(state), 0);
+        const op golden[] = {{"sin", "aten.sin.default", "y = sin(x)", "", {"x"}, 8, 1},
+                             {"mul", "aten.mul.Tensor", "y = y * w", "", {"sin", "w"}, 8, 2},
+                             {"cos", "aten.cos.default", "z = cos(y)", "", {"mul"}, 8, 3},
+                             {"tanh", "aten.tanh.default", "return tanh(z)", "", {"cos"}, 8, 4}};
+        op target[COUNT_OF(golden)];
+        memcpy(target, golden, sizeof golden);
+        target[2].seed = is_wrong ? 9 : 3;
+        target[3].seed = is_wrong ? 10 : 4;
+        fxtap_report *report = compare(both, golden, COUNT_OF(golden), target, COUNT_OF(target), 2);
+        assert_int_equal(fxtap_report_count(report, FXTAP_ONLY_GOLDEN) + fxtap_report_count(report, FXTAP_ONLY_TARGET), 0);
+        assert_non_null(fxtap_report_steps(report));
+        assert_int_equal(fxtap_report_verdict(report), is_wrong ? FXTAP_DIFFERENT : FXTAP_SAME);
+        assert_int_equal(fxtap_report_origin_count(report), is_wrong);
+        if (is_wrong) {
+            assert_string_equal(fxtap_report_origin(report, 0)->pair->node, "cos");
+            assert_int_equal(fxtap_report_origin(report, 0)->reason, FXTAP_ORIGIN_OPERATOR);
+        }
+        fxtap_report_free(report);
     }
-    assert_int_equal(fx_match_nodes(NULL, true, &golden->list, &target->list), FXTAP_OK);
-    for (size_t i = 0; i < 3; i++) {
-        assert_int_equal(golden->entries[i].partner, i);
-        assert_int_equal(golden->entries[i].pairing, FXTAP_PAIR_EXACT);
+}
+
+/* Below a fault no value is equal any more: operators pair by what feeds them, whatever their lines and names. */
+static void wiring_carries_pairs_below_a_fault(void **state)
+{
+    const op golden[] = {{"mm", "aten.mm.default", "h = x @ w", "", {"x", "w"}, 8, 1},
+                         {"relu", "aten.relu.default", "h = relu(h)", "", {"mm"}, 8, 2},
+                         {"mul", "aten.mul.Tensor", "h = h * w", "", {"relu", "w"}, 8, 3},
+                         {"exp", "aten.exp.default", "h = exp(h)", "", {"mul"}, 8, 4}};
+    const op target[] = {{"neg", "aten.neg.default", "unused = -x", "", {"x"}, 8, 20},
+                         {"mm_7", "aten.mm.default", "t = x.matmul(w)", "", {"x", "w"}, 8, 11},
+                         {"relu_7", "aten.relu.default", "t = t.relu()", "", {"mm_7"}, 8, 12},
+                         {"mul_7", "aten.mul.Tensor", "t = w * t", "", {"w", "relu_7"}, 8, 13},
+                         {"exp_7", "aten.exp.default", "t = t.exp()", "", {"mul_7"}, 8, 14}};
+    fxtap_report *report = COMPARE(*state, golden, target);
+    assert_string_equal(partner(report, "mm"), "mm_7");
+    assert_string_equal(partner(report, "relu"), "relu_7");
+    assert_string_equal(partner(report, "mul"), "mul_7"); /* its arguments are turned round, which does not count */
+    assert_string_equal(partner(report, "exp"), "exp_7");
+    assert_int_equal(fxtap_report_origin_count(report), 1);
+    assert_string_equal(fxtap_report_origin(report, 0)->pair->node, "mm");
+    assert_int_equal(fxtap_report_origin(report, 0)->n_carried, 3);
+    assert_int_equal(sc_find(report, "neg-aten.neg.default.OUTPUT.0")->is_missing, false);
+    fxtap_report_free(report);
+}
+
+/* The pair stands on the reader's line; the place of the first operator in between is told beside it. */
+static void what_came_between_is_placed(void **state)
+{
+    const sides *both = *state;
+    const op golden[] = {{"relu", "aten.relu.default", "h = relu(x)", "layers.first", {"x"}, 8, 1},
+                         {"tanh", "aten.tanh.default", "y = tanh(h)", "layers.reader", {"relu"}, 8, 2}};
+    const op target[] = {{"relu", "aten.relu.default", "h = relu(x)", "layers.first", {"x"}, 8, 1},
+                         {"half", "aten._to_copy.default", "h = cast(h)", "layers.cast", {"relu"}, 8, 3},
+                         {"back", "aten._to_copy.default", "h = cast(h)", "layers.cast", {"half"}, 8, 3},
+                         {"tanh", "aten.tanh.default", "y = tanh(h)", "layers.reader", {"back"}, 8, 4}};
+    fxtap_report_free(COMPARE(both, golden, target));
+    for (int turn = 0; turn < 2; turn++) {
+        fxtap_report *report = turn == 0 ? sc_compare(both->golden, both->target, NULL)
+                                         : sc_compare(both->target, both->golden, NULL);
+        assert_int_equal(fxtap_report_origin_count(report), 1);
+        const fxtap_origin *origin = fxtap_report_origin(report, 0);
+        assert_int_equal(origin->reason, FXTAP_ORIGIN_BEFORE);
+        assert_string_equal(origin->pair->node, "tanh");
+        assert_string_equal(origin->between, turn == 0 ? "half, back, only in target" : "half, back, only in golden");
+        assert_string_equal(origin->between_source, "model.py:2");
+        assert_string_equal(origin->between_code, "h = cast(h)");
+        assert_string_equal(origin->between_module, "layers.cast");
+        fxtap_report_free(report);
     }
+}
+
+/* Layers in another order, under another root: module and value tell them apart, not the order. */
+static void order_is_the_last_resort(void **state)
+{
+    const op golden[] = {{"mm", "aten.mm.default", "return x @ self.w", "L['self'].left", {"x", "w"}, 8, 1},
+                         {"mm_1", "aten.mm.default", "return x @ self.w", "L['self'].right", {"x", "w"}, 8, 2},
+                         {"add", "aten.add.Tensor", "return a + b", "L['self']", {"mm", "mm_1"}, 8, 3}};
+    const op target[] = {{"mm", "aten.mm.default", "return x @ self.w", "L['model']._orig_mod.net.right", {"x", "w"}, 8, 2},
+                         {"mm_1", "aten.mm.default", "return x @ self.w", "L['model']._orig_mod.net.left", {"x", "w"}, 8, 7},
+                         {"add", "aten.add.Tensor", "return a + b", "L['model']._orig_mod.net", {"mm_1", "mm"}, 8, 9},
+                         {"clone", "aten.clone.default", "return y.clone()", "", {"add"}, 8, 9}};
+    fxtap_report *report = COMPARE(*state, golden, target);
+    assert_string_equal(partner(report, "mm"), "mm_1");
+    assert_string_equal(partner(report, "mm_1"), "mm");
+    assert_int_equal(fxtap_report_origin_count(report), 1);
+    assert_string_equal(fxtap_report_origin(report, 0)->pair->node, "mm");
+    fxtap_report_free(report);
+}
+
+/* What is not in the other program is told, and is no difference; of equal graphs everything has to be there. */
+static void only_what_should_be_there_is_missing(void **state)
+{
+    const sides *both = *state;
+    const op golden[] = {{"mm", "aten.mm.default", "h = x @ w", "", {"x", "w"}, 8, 1},
+                         {"sum", "aten.sum.default", "log(h.sum())", "", {"mm"}, 1, 2},
+                         {"relu", "aten.relu.default", "h = relu(h)", "", {"mm"}, 8, 3}};
+    const op target[] = {{"mm", "aten.mm.default", "h = x @ w", "", {"x", "w"}, 8, 1},
+                         {"relu", "aten.relu.default", "h = relu(h)", "", {"mm"}, 8, 3}};
+    fxtap_report *report = COMPARE(both, golden, target);
+    assert_int_equal(fxtap_report_verdict(report), FXTAP_SAME);
+    assert_int_equal(fxtap_report_count(report, FXTAP_ONLY_GOLDEN), 2);
+    assert_int_equal(fxtap_report_missing_count(report), 0);
+    fxtap_report_free(report);
+    fxtap_compare_options strict;
+    fxtap_compare_options_init(&strict);
+    strict.strict = true;
+    report = sc_compare(both->golden, both->target, &strict);
+    assert_int_equal(fxtap_report_verdict(report), FXTAP_DIFFERENT);
+    assert_int_equal(fxtap_report_missing_count(report), 2);
+    fxtap_report_free(report);
 }
 
 static const char *applied(const char *text, const char *name)
@@ -254,15 +389,13 @@ static void a_map_that_is_none_names_the_line(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        ON_GRAPHS(the_end_of_a_line_is_what_it_computes),
-        ON_GRAPHS(what_passes_a_value_on_is_no_end),
-        ON_GRAPHS(what_changes_a_value_is_an_end),
-        ON_GRAPHS(a_line_that_computes_nothing_ends_all_the_same),
-        ON_GRAPHS(copies_pair_by_no_neighbours),
-        ON_GRAPHS(names_alone_prove_nothing),
-        ON_GRAPHS(statistics_confirm_where_numbers_differ),
-        ON_GRAPHS(an_edited_line_pairs_by_name),
-        ON_GRAPHS(graphs_of_equal_structure_pair_by_position),
+        SIDED(a_region_stands_for_one_operator),
+        SIDED(names_alone_prove_nothing),
+        SIDED(a_cut_graph_pairs_in_full),
+        SIDED(wiring_carries_pairs_below_a_fault),
+        SIDED(what_came_between_is_placed),
+        SIDED(order_is_the_last_resort),
+        SIDED(only_what_should_be_there_is_missing),
         cmocka_unit_test(a_map_carries_over_what_stars_took),
         cmocka_unit_test(a_map_that_is_none_names_the_line),
     };

@@ -90,12 +90,17 @@ def first_difference(planted: Planted, root: Path, place: Place, fault: Fault) -
     return fxtap.compare(root / "good", root / "bad")
 
 
+def draws(planted: Planted, place: Place) -> bool:
+    """Attention draws random numbers only where it drops, which these models do not."""
+    return "random" in planted.flags(place) and "scaled_dot_product" not in place.node
+
+
 def check_planted(planted: Planted, root: Path, place: Place, fault: Fault) -> None:
     report = first_difference(planted, root, place, fault)
     assert report.verdict == "different"
     origin = report.origins[0]
     assert (origin.pair.graph, origin.node) == (place.graph + 1, place.node)
-    assert origin.reason == ("random" if "random" in planted.flags(place) else "operator")
+    assert origin.reason == ("random" if draws(planted, place) else "operator")
     assert origin.pair.io != "INPUT" and origin.pair.verdict == "different"
     others = [other for other in report.origins[1:] if other.pair.graph == place.graph + 1]
     assert not others, "an error has one origin in its graph"
@@ -396,10 +401,12 @@ def test_other_decomposition_pairs_by_source(tmp_path: Path) -> None:
     dump_model(tmp_path / "a", Perceptron(), x)
     dump_model(tmp_path / "b", Perceptron(), x, table)
     report = fxtap.compare(tmp_path / "a", tmp_path / "b", rtol=1e-5, atol=1e-5)
-    assert report.verdict == "different", "operators of one side alone are told"
+    assert report.verdict == "close", "operators of one side alone are told, and are no difference"
     assert not report.origins, "no value differs"
     (gelu,) = [pair for pair in report.pairs if pair.target == "aten.gelu.default" and pair.io == "OUTPUT"]
-    assert gelu.pairing == "by source" and gelu.verdict in ("same", "close")
-    assert {pair.verdict for pair in report.differing} <= {"only in golden", "only in target"}
+    assert gelu.pairing == "region" and gelu.verdict in ("same", "close")
+    assert gelu.n_golden_operators == 1 and gelu.n_target_operators > 3
+    assert not report.differing
+    assert fxtap.compare(tmp_path / "a", tmp_path / "b", rtol=1e-5, atol=1e-5, strict=True).verdict == "different"
     after = [pair for pair in report.pairs if pair.order > gelu.order and pair.verdict in ("same", "close")]
-    assert {pair.pairing for pair in after} == {"exact"} and len(after) > 6
+    assert {pair.pairing for pair in after} <= {"exact", "by source"} and len(after) > 6
