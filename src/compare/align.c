@@ -304,9 +304,31 @@ static void confirm(alignment *a)
 
 /* ---- what was given ---- */
 
+/* The free node of target that has this name; FX_MISSING: none. */
+static size_t find_named(const alignment *a, const fx_keyed *names, size_t n_names, const char *wanted)
+{
+    uint64_t key = XXH3_64bits(wanted, strlen(wanted)) | 1u;
+    size_t low = 0, high = n_names;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (names[middle].key < key) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    for (; low < n_names && names[low].key == key; low++) {
+        const fx_exec_node *node = &a->target->nodes[names[low].node];
+        if (node->partner == FX_MISSING && strcmp(node->name, wanted) == 0) {
+            return names[low].node;
+        }
+    }
+    return FX_MISSING;
+}
+
 static bool join_mapped(alignment *a, const fx_map *map)
 {
-    size_t n_names;
+    size_t n_names = 0;
     fx_keyed *names = map == NULL ? NULL : fx_list_keys(&a->arena, &a->traits[1], fx_key_by_name, &n_names);
     char wanted[4096];
     if (map == NULL || names == NULL) {
@@ -314,28 +336,11 @@ static bool join_mapped(alignment *a, const fx_map *map)
     }
     for (size_t g = 0; g < a->golden->n_nodes; g++) {
         const fx_exec_node *node = &a->golden->nodes[g];
-        if (node->name == NULL || node->n_tensors == 0 || !fx_map_apply(map, node->name, wanted, sizeof wanted)) {
-            continue;
-        }
-        uint64_t key = XXH3_64bits(wanted, strlen(wanted)) | 1u;
-        for (size_t low = 0, high = n_names; low < high;) {
-            size_t middle = low + (high - low) / 2;
-            if (names[middle].key < key) {
-                low = middle + 1;
-            } else if (names[middle].key > key) {
-                high = middle;
-            } else {
-                while (middle > 0 && names[middle - 1].key == key) {
-                    middle--;
-                }
-                for (; middle < n_names && names[middle].key == key; middle++) {
-                    if (is_free(a, g, names[middle].node) && strcmp(a->target->nodes[names[middle].node].name, wanted) == 0) {
-                        fx_join(a->golden, g, a->target, names[middle].node, FX_EV_MAP, 100);
-                        break;
-                    }
-                }
-                break;
-            }
+        size_t entry = node->n_tensors == 0 ? 0 : fx_map_apply(map, node->name, wanted, sizeof wanted);
+        size_t t = entry == 0 ? FX_MISSING : find_named(a, names, n_names, wanted);
+        if (t != FX_MISSING) {
+            fx_join(a->golden, g, a->target, t, FX_EV_MAP, 100);
+            fx_map_note_use(map, entry);
         }
     }
     return true;

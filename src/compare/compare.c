@@ -132,6 +132,9 @@ static fxtap_status complete(fx_comparison *c)
     if (status == FXTAP_OK) {
         status = add_details(c->report, is_whole);
     }
+    if (status == FXTAP_OK && is_whole) { /* a shard sees a part of what a line may match */
+        status = fx_map_warn(c->map, c->options->map_path, c->report);
+    }
     if (status == FXTAP_OK) {
         status = fx_side_warnings(c, &c->golden, "golden");
     }

@@ -14,6 +14,8 @@
 typedef struct map_entry {
     const char *golden;
     const char *target;
+    size_t line;
+    bool is_used; /* a node or tensor of golden matched, and what it stands for is there; written while pairs are made */
 } map_entry;
 
 struct fx_map {
@@ -65,7 +67,7 @@ static fxtap_status parse_line(fx_arena *arena, const char *path, size_t number,
 {
     const char *golden, *target, *more;
     size_t n_golden, n_target, n_more;
-    out->golden = NULL;
+    *out = (map_entry){.line = number};
     if (!next_word(&line, end, &golden, &n_golden) || golden[0] == '#') {
         return FXTAP_OK;
     }
@@ -195,14 +197,40 @@ static bool substitute(const char *pattern, const star *stars, char *buffer, siz
     return true;
 }
 
-bool fx_map_apply(const fx_map *map, const char *golden_name, char *buffer, size_t buffer_bytes)
+size_t fx_map_apply(const fx_map *map, const char *golden_name, char *buffer, size_t buffer_bytes)
 {
     for (size_t i = 0; map != NULL && i < map->n_entries; i++) {
         star stars[MAX_STARS];
         memset(stars, 0, sizeof stars);
         if (match_stars(map->entries[i].golden, golden_name, stars)) {
-            return substitute(map->entries[i].target, stars, buffer, buffer_bytes);
+            return substitute(map->entries[i].target, stars, buffer, buffer_bytes) ? i + 1 : 0;
         }
     }
-    return false;
+    return 0;
+}
+
+void fx_map_note_use(const fx_map *map, size_t entry)
+{
+    map->entries[entry - 1].is_used = true;
+}
+
+fxtap_status fx_map_warn(const fx_map *map, const char *path, fxtap_report *report)
+{
+    fxtap_status status = FXTAP_OK;
+    for (size_t i = 0; map != NULL && i < map->n_entries && status == FXTAP_OK; i++) {
+        const map_entry *entry = &map->entries[i];
+        size_t same = 0;
+        while (same < i && strcmp(map->entries[same].golden, entry->golden) != 0) {
+            same++;
+        }
+        if (entry->is_used && same == i) {
+            continue;
+        }
+        const char *line = same < i ? fx_arena_printf(&report->arena, "%s: line %zu: line %zu says what %s stands for already", path,
+                                                      entry->line, map->entries[same].line, entry->golden)
+                                    : fx_arena_printf(&report->arena, "%s: line %zu matches nothing: no %s, or no %s for it", path,
+                                                      entry->line, entry->golden, entry->target);
+        status = line == NULL ? FXTAP_E_NOMEM : fx_report_warn(report, line);
+    }
+    return status;
 }

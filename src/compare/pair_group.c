@@ -417,7 +417,7 @@ fxtap_status fx_pair_group(fx_batch *batch, fx_group_nodes *group)
     fx_arena_init(&arena);
     fxtap_status status = match(&p, &arena);
     if (status == FXTAP_OK) {
-        status = fx_places_create(&arena, &p.golden, &p.target, &p.places);
+        status = fx_places_create(&arena, batch->comparison->map, &p.golden, &p.target, &p.places);
     }
     if (status == FXTAP_OK) {
         status = add_all(&p);

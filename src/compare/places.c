@@ -7,6 +7,7 @@
 #include "util/memory.h"
 
 typedef struct placing {
+    const fx_map *map;
     const fx_execution *golden, *target;
     fx_places *out;
     size_t *readers; /* of each target node: the first of its readers' inputs that may stand against a region's, plus one */
@@ -69,6 +70,35 @@ static const char *turned(const char *position, bool is_swapped)
     return !is_swapped ? position : strcmp(position, "0") == 0 ? "1" : strcmp(position, "1") == 0 ? "0" : position;
 }
 
+static bool has_name(const fxtap_tensor_info *tensor)
+{
+    return tensor->arg_name != NULL && tensor->arg_name[0] != '\0';
+}
+
+/* Whether `node` has an input of that name: then no other stands for it. */
+static bool has_argument(const fx_execution *execution, const fx_exec_node *node, const char *name)
+{
+    for (size_t i = node->first_tensor; i < node->first_tensor + node->n_tensors; i++) {
+        const fxtap_tensor_info *tensor = fx_exec_tensor(execution, i);
+        if (tensor->io == FXTAP_INPUT && has_name(tensor) && strcmp(tensor->arg_name, name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Operators of two programs may take their arguments in other orders: what both call by a name is one. */
+static bool same_argument(const placing *p, const fx_exec_node *node, const fxtap_tensor_info *golden,
+                          const fxtap_tensor_info *target, bool *out)
+{
+    if (golden->io != FXTAP_INPUT || target->io != FXTAP_INPUT || !has_name(golden) || !has_name(target) ||
+        !has_argument(p->target, node, golden->arg_name)) {
+        return false;
+    }
+    *out = strcmp(golden->arg_name, target->arg_name) == 0;
+    return true;
+}
+
 static bool same_place(const fxtap_tensor_info *golden, const fxtap_tensor_info *target, bool is_turned)
 {
     if (golden->node == NULL || target->node == NULL) {
@@ -91,16 +121,48 @@ static bool is_rewritten(const placing *p, size_t g, size_t t, const fxtap_tenso
     return from != FX_MISSING && to != FX_MISSING && !are_one(p, from, to) && fx_compare_values(golden, target) <= FX_VALUES_STRANGE;
 }
 
+/* What a line of the map says of a tensor. */
+static void join_mapped(const placing *p, size_t g)
+{
+    const fx_exec_node *golden = &p->golden->nodes[g], *target = &p->target->nodes[golden->partner];
+    char wanted[4096];
+    for (size_t i = golden->first_tensor; p->map != NULL && i < golden->first_tensor + golden->n_tensors; i++) {
+        size_t entry = fx_map_apply(p->map, fx_exec_tensor(p->golden, i)->name, wanted, sizeof wanted);
+        for (size_t t = target->first_tensor; entry > 0 && t < target->first_tensor + target->n_tensors; t++) {
+            if (*partner_of_target(p, t) == FX_MISSING && strcmp(fx_exec_tensor(p->target, t)->name, wanted) == 0) {
+                join(p, i, t);
+                fx_map_note_use(p->map, entry);
+                break;
+            }
+        }
+    }
+}
+
+static bool stand_together(const placing *p, size_t g, const fxtap_tensor_info *golden, const fxtap_tensor_info *target,
+                           bool is_turned)
+{
+    const fx_exec_node *node = &p->golden->nodes[g];
+    bool is_named;
+    if ((node->evidence & FX_EV_MAP) != 0 && same_argument(p, &p->target->nodes[node->partner], golden, target, &is_named)) {
+        return is_named;
+    }
+    return same_place(golden, target, is_turned);
+}
+
 static void join_calls(const placing *p, size_t g)
 {
     const fx_exec_node *golden = &p->golden->nodes[g], *target = &p->target->nodes[golden->partner];
     bool is_turned = is_swapped(p, g, golden->partner);
     size_t at = target->first_tensor, end = at + target->n_tensors;
+    join_mapped(p, g);
     for (size_t i = golden->first_tensor; i < golden->first_tensor + golden->n_tensors; i++) {
+        if (*partner_of_golden(p, i) != FX_MISSING) {
+            continue;
+        }
         for (size_t k = 0; k < target->n_tensors; k++) { /* as a rule the one after the last */
             size_t t = at + k < end ? at + k : at + k - target->n_tensors;
             if (*partner_of_target(p, t) == FX_MISSING &&
-                same_place(fx_exec_tensor(p->golden, i), fx_exec_tensor(p->target, t), is_turned)) {
+                stand_together(p, g, fx_exec_tensor(p->golden, i), fx_exec_tensor(p->target, t), is_turned)) {
                 if (!is_rewritten(p, g, golden->partner, fx_exec_tensor(p->golden, i), fx_exec_tensor(p->target, t))) {
                     join(p, i, t);
                 }
@@ -243,7 +305,8 @@ static size_t *missing(fx_arena *arena, size_t n)
     return items;
 }
 
-fxtap_status fx_places_create(fx_arena *arena, const fx_execution *golden, const fx_execution *target, fx_places *out)
+fxtap_status fx_places_create(fx_arena *arena, const fx_map *map, const fx_execution *golden, const fx_execution *target,
+                              fx_places *out)
 {
     size_t n_golden, n_target;
     range_of(golden, &out->first_golden, &n_golden);
@@ -251,7 +314,7 @@ fxtap_status fx_places_create(fx_arena *arena, const fx_execution *golden, const
     out->golden = missing(arena, n_golden);
     out->target = missing(arena, n_target);
     out->counterparts = missing(arena, golden->n_nodes);
-    placing p = {golden, target, out, fx_arena_calloc(arena, target->n_nodes + 1, sizeof *p.readers),
+    placing p = {map, golden, target, out, fx_arena_calloc(arena, target->n_nodes + 1, sizeof *p.readers),
                  fx_arena_calloc(arena, n_target + 1, sizeof *p.next)};
     if (out->golden == NULL || out->target == NULL || out->counterparts == NULL || p.readers == NULL || p.next == NULL) {
         return FXTAP_E_NOMEM;

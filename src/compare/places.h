@@ -13,9 +13,11 @@ typedef struct fx_places {
 } fx_places;
 
 /*
- * Results of paired nodes pair; inputs do by place where the operator is one (in the order that the wiring says, where it
- * does not count), else by what feeds them. All in `arena`. FXTAP_E_NOMEM.
+ * What the map says comes first. Results of paired nodes pair; inputs do by place where the operator is one (in the order that
+ * the wiring says, where it does not count), of operators that the map made a pair by the argument's name where both have it;
+ * else by what feeds them. All in `arena`. FXTAP_E_NOMEM.
  */
-fxtap_status fx_places_create(fx_arena *arena, const fx_execution *golden, const fx_execution *target, fx_places *out);
+fxtap_status fx_places_create(fx_arena *arena, const fx_map *map, const fx_execution *golden, const fx_execution *target,
+                              fx_places *out);
 
 #endif

@@ -220,6 +220,8 @@ static void troubles(const fx_page *p)
     }
     if (!shares_nothing) {
         fx_page_rewritten(p);
+    } else if (p->report->counts[FXTAP_ONLY_GOLDEN] > 0 && p->report->counts[FXTAP_ONLY_TARGET] > 0) {
+        fxtap_buffer_text(p->out, "\nWhere the sides call one thing by two names, --map FILE says what is what.\n");
     }
     warnings(p);
 }

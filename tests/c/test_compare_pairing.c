@@ -9,6 +9,7 @@
 #include "fxtap/dump.h"
 #include "support_compare.h"
 #include "support_graph.h"
+#include "support_tree.h"
 
 #define MAX_OPS 16
 #define ROWS 4
@@ -26,6 +27,7 @@ typedef struct program {
     const op *ops;
     size_t n_ops;
     size_t cut; /* of a second graph, which begins with that operator; 0: one graph */
+    int32_t rank, world_size; /* 0: there is one rank */
 } program;
 
 static void fill(double seed, int64_t width, float *out)
@@ -140,7 +142,8 @@ static void run(fxtap_capture *capture, const program *p, size_t first, size_t e
 
 static void write(const program *p)
 {
-    fxtap_dump_options options = {.struct_size = sizeof options, .path = p->root, .world_size = 1, .type = FXTAP_DUMP_NPY};
+    fxtap_dump_options options = {.struct_size = sizeof options, .path = p->root, .rank = p->rank,
+                                  .world_size = p->world_size > 0 ? p->world_size : 1, .type = FXTAP_DUMP_NPY};
     fxtap_dump *dump;
     fxtap_node nodes[MAX_OPS];
     assert_int_equal(fxtap_dump_open(&options, &dump), FXTAP_OK);
@@ -154,8 +157,8 @@ static void write(const program *p)
 
 static fxtap_report *compare(const sides *both, const op *golden, size_t n_golden, const op *target, size_t n_target, size_t cut)
 {
-    write(&(program){both->golden, golden, n_golden, 0});
-    write(&(program){both->target, target, n_target, cut});
+    write(&(program){.root = both->golden, .ops = golden, .n_ops = n_golden});
+    write(&(program){.root = both->target, .ops = target, .n_ops = n_target, .cut = cut});
     return sc_compare(both->golden, both->target, NULL);
 }
 
@@ -346,6 +349,72 @@ static void only_what_should_be_there_is_missing(void **state)
     fxtap_report_free(report);
 }
 
+/* A replica that took another branch: its graph is another one, and pairs all the same. */
+static void replicas_whose_graphs_differ_are_aligned(void **state)
+{
+    const sides *both = *state;
+    const op first[] = {{"sin", "aten.sin.default", "y = sin(x)", "", {"x"}, 8, 1},
+                        {"tanh", "aten.tanh.default", "return tanh(y)", "", {"sin"}, 8, 2}};
+    const op second[] = {{"sin", "aten.sin.default", "y = sin(x)", "", {"x"}, 8, 1},
+                         {"mul", "aten.mul.Tensor", "y = y * w", "", {"sin", "w"}, 8, 7},
+                         {"tanh", "aten.tanh.default", "return tanh(y)", "", {"mul"}, 8, 8}};
+    write(&(program){.root = both->golden, .ops = first, .n_ops = COUNT_OF(first), .world_size = 2});
+    write(&(program){.root = both->golden, .ops = second, .n_ops = COUNT_OF(second), .rank = 1, .world_size = 2});
+    fxtap_compare_options options;
+    fxtap_compare_options_init(&options);
+    fxtap_reader *reader = NULL;
+    fxtap_report *report = NULL;
+    assert_int_equal(fxtap_reader_open(both->golden, &reader), FXTAP_OK);
+    assert_int_equal(fxtap_compare_ranks(reader, &options, &report), FXTAP_OK);
+    fxtap_reader_close(reader);
+    assert_int_equal(sc_find(report, "sin-aten.sin.default.OUTPUT.0")->verdict, FXTAP_SAME);
+    assert_int_equal(fxtap_report_origin_count(report), 1);
+    assert_string_equal(fxtap_report_origin(report, 0)->pair->node, "tanh");
+    assert_string_equal(fxtap_report_origin(report, 0)->between, "mul, only in target");
+    fxtap_report_free(report);
+}
+
+static bool has_warning(const fxtap_report *report, const char *part)
+{
+    for (size_t i = 0; i < fxtap_report_warning_count(report); i++) {
+        if (strstr(fxtap_report_warning(report, i), part) != NULL) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* A map names nodes, and tensors of them; a line that is of no use is told. */
+static void a_map_pairs_nodes_and_tensors(void **state)
+{
+    const sides *both = *state;
+    const op golden[] = {{"mm", "aten.mm.default", "h = x @ w", "", {"x", "w"}, 8, 1},
+                         {"relu", "aten.relu.default", "h = relu(h)", "", {"mm"}, 8, 2}};
+    const op target[] = {{"fc", "engine.fc", "fc(w, x)", "", {"w", "x"}, 8, 1},
+                         {"act", "engine.act", "act(h)", "", {"fc"}, 8, 2}};
+    write(&(program){.root = both->golden, .ops = golden, .n_ops = COUNT_OF(golden)});
+    write(&(program){.root = both->target, .ops = target, .n_ops = COUNT_OF(target)});
+    static const char lines[] = "mm fc\nrelu act\n"
+                                "mm-aten.mm.default.INPUT.0 fc-engine.fc.INPUT.1\n"
+                                "mm-aten.mm.default.INPUT.1 fc-engine.fc.INPUT.0\n"
+                                "gelu act\nmm other\n";
+    char path[256];
+    snprintf(path, sizeof path, "%s.map", both->golden);
+    tree_write(path, lines, sizeof lines - 1);
+    fxtap_compare_options options;
+    fxtap_compare_options_init(&options);
+    options.map_path = path;
+    fxtap_report *report = sc_compare(both->golden, both->target, &options);
+    assert_int_equal(remove(path), 0);
+    assert_int_equal(fxtap_report_verdict(report), FXTAP_SAME);
+    assert_string_equal(sc_find(report, "mm-aten.mm.default.INPUT.0")->target_name, "fc-engine.fc.INPUT.1");
+    assert_int_equal(sc_find(report, "mm-aten.mm.default.INPUT.0")->pairing, FXTAP_PAIR_MAPPED);
+    assert_int_equal(fxtap_report_warning_count(report), 2);
+    assert_true(has_warning(report, "line 5 matches nothing"));
+    assert_true(has_warning(report, "line 6: line 1 says what mm stands for already"));
+    fxtap_report_free(report);
+}
+
 static const char *applied(const char *text, const char *name)
 {
     static char buffer[64];
@@ -353,7 +422,7 @@ static const char *applied(const char *text, const char *name)
     fx_arena_clear(&arena);
     const fx_map *map;
     assert_int_equal(fx_map_parse(&arena, "map", text, strlen(text), &map), FXTAP_OK);
-    return fx_map_apply(map, name, buffer, sizeof buffer) ? buffer : NULL;
+    return fx_map_apply(map, name, buffer, sizeof buffer) > 0 ? buffer : NULL;
 }
 
 static void a_map_carries_over_what_stars_took(void **state)
@@ -396,6 +465,8 @@ int main(void)
         SIDED(what_came_between_is_placed),
         SIDED(order_is_the_last_resort),
         SIDED(only_what_should_be_there_is_missing),
+        SIDED(replicas_whose_graphs_differ_are_aligned),
+        SIDED(a_map_pairs_nodes_and_tensors),
         cmocka_unit_test(a_map_carries_over_what_stars_took),
         cmocka_unit_test(a_map_that_is_none_names_the_line),
     };
