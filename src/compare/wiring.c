@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "compare/wiring.h"
+#include "fxtap/output.h"
 #include "util/arena.h"
 #include "util/memory.h"
 
@@ -55,23 +56,47 @@ typedef struct adding { /* the edges of one node */
     size_t node;
 } adding;
 
-/* Adds an edge for every node found in `value`; `position` names the place, items of a list get ".J". */
-static bool add_value(const adding *a, fxtap_value value, const char *position, unsigned depth)
+/*
+ * Adds an edge for every node found in `value`; `position` names the place and is cut back to its length, items of a
+ * list get ".J". The record bounds how deep values nest and how much there is to walk, the names of arguments included.
+ */
+static bool add_value(const adding *a, fxtap_value value, fxtap_buffer *position)
 {
-    const fxtap_graph *graph = a->graph;
-    if (fxtap_value_kind_of(graph, value) == FXTAP_V_NODE) {
-        size_t producer = a->first + fxtap_value_node(graph, value);
-        return producer >= a->node || add_edge(a->wiring, producer, position);
+    if (fxtap_value_kind_of(a->graph, value) == FXTAP_V_NODE) {
+        size_t producer = a->first + fxtap_value_node(a->graph, value);
+        const char *text = producer < a->node ? fx_arena_strdup(&a->wiring->arena, position->bytes) : NULL;
+        return producer >= a->node || (text != NULL && add_edge(a->wiring, producer, text));
     }
-    size_t n_items = 0;
-    const fxtap_value *items = depth < 16 ? fxtap_value_items(graph, value, &n_items) : NULL;
+    size_t n_items, length = position->length;
+    const fxtap_value *items = fxtap_value_items(a->graph, value, &n_items);
     for (size_t j = 0; j < n_items; j++) {
-        const char *inner = fx_arena_printf(&a->wiring->arena, "%s.%zu", position, j);
-        if (inner == NULL || !add_value(a, items[j], inner, depth + 1)) {
+        fxtap_buffer_printf(position, ".%zu", j);
+        if (fxtap_buffer_status(position) != FXTAP_OK || !add_value(a, items[j], position)) {
             return false;
         }
+        position->length = length;
+        position->bytes[length] = '\0';
     }
     return true;
+}
+
+static bool add_arguments(const adding *a, const fxtap_node_desc *desc)
+{
+    fxtap_buffer position;
+    fxtap_buffer_init(&position);
+    bool ok = true;
+    for (size_t k = 0; k < desc->n_args && ok; k++) {
+        position.length = 0;
+        fxtap_buffer_printf(&position, "%zu", k);
+        ok = fxtap_buffer_status(&position) == FXTAP_OK && add_value(a, desc->args[k], &position);
+    }
+    for (size_t k = 0; k < desc->n_kwargs && ok; k++) {
+        position.length = 0;
+        fxtap_buffer_text(&position, desc->kwarg_names[k]);
+        ok = fxtap_buffer_status(&position) == FXTAP_OK && add_value(a, desc->kwarg_values[k], &position);
+    }
+    fxtap_buffer_clear(&position);
+    return ok;
 }
 
 static bool requires_grad(const fxtap_graph *graph, fxtap_value meta)
@@ -91,17 +116,8 @@ static bool add_node(fx_wiring *wiring, const fxtap_graph *graph, size_t first, 
     if (graph == NULL || fxtap_graph_node(graph, (fxtap_node)i, &desc) != FXTAP_OK) {
         return true; /* not there: a node that nothing feeds */
     }
-    for (size_t k = 0; k < desc.n_args; k++) {
-        const char *position = fx_arena_printf(&wiring->arena, "%zu", k);
-        if (position == NULL || !add_value(&a, desc.args[k], position, 0)) {
-            return false;
-        }
-    }
-    for (size_t k = 0; k < desc.n_kwargs; k++) {
-        const char *position = fx_arena_strdup(&wiring->arena, desc.kwarg_names[k]);
-        if (position == NULL || !add_value(&a, desc.kwarg_values[k], position, 0)) {
-            return false;
-        }
+    if (!add_arguments(&a, &desc)) {
+        return false;
     }
     node->n_edges = wiring->n_edges - node->first_edge;
     node->is_placeholder = desc.op == FXTAP_OP_PLACEHOLDER || desc.op == FXTAP_OP_GET_ATTR;

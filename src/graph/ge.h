@@ -164,6 +164,7 @@ typedef struct fx_ge_graph {
     const char *path; /* of a body, borrowed; NULL: the graph itself */
     fx_ge_body *bodies;
     size_t n_bodies;
+    uint64_t walked;     /* what it costs to write it out: see lower.h */
     fxtap_graph *record; /* what it was lowered from, where it owns that: texts and constants are borrowed from it */
 } fx_ge_graph;
 

@@ -4,6 +4,7 @@
 
 #include "graph/ge.h"
 #include "util/buffer.h"
+#include "util/memory.h"
 #include "util/number.h"
 
 static void indent_by(fxtap_buffer *out, int n)
@@ -218,12 +219,13 @@ static void print_attr(fxtap_buffer *out, int indent, const fx_ge_op *op, const 
     line(out, indent, "}");
 }
 
-enum { MAX_ATTRS = 64 };
-
 static void print_attrs(fxtap_buffer *out, int indent, const fx_ge_op *op, const fx_ge_attr *attrs, size_t n)
 {
-    const fx_ge_attr *sorted[MAX_ATTRS];
-    n = n > MAX_ATTRS ? MAX_ATTRS : n;
+    const fx_ge_attr **sorted = fx_calloc(n, sizeof *sorted);
+    if (sorted == NULL) {
+        out->status = out->status != FXTAP_OK ? out->status : FXTAP_E_NOMEM;
+        return;
+    }
     for (size_t i = 0; i < n; i++) {
         sorted[i] = &attrs[i];
     }
@@ -231,6 +233,7 @@ static void print_attrs(fxtap_buffer *out, int indent, const fx_ge_op *op, const
     for (size_t i = 0; i < n; i++) {
         print_attr(out, indent, op, sorted[i]);
     }
+    fx_free(sorted);
 }
 
 /* ---- descriptions ---- */

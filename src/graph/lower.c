@@ -389,6 +389,10 @@ static void lower_node(fx_lower *lower)
     lower->raised = NULL;
     lower->n_made = 0;
     lower->root[lower->node] = root_of(lower);
+    fx_lower_charge_arguments(lower);
+    if (lower->status != FXTAP_OK) {
+        return;
+    }
     if (lower->desc.op != FXTAP_OP_OUTPUT && lower->ge->with_py) {
         fx_lower_comment(lower);
     }
@@ -398,6 +402,7 @@ static void lower_node(fx_lower *lower)
     case FXTAP_OP_OUTPUT: lower_output(lower); break;
     default: lower->results[lower->node] = lower_call(lower); break;
     }
+    fx_lower_weigh(lower);
 }
 
 static fxtap_status walk(fx_lower *lower)
@@ -408,7 +413,9 @@ static fxtap_status walk(fx_lower *lower)
     lower->pending = fx_slab_alloc(slab, n + 1, sizeof *lower->pending);
     lower->root = fx_slab_alloc(slab, n + 1, sizeof *lower->root);
     lower->made = fx_slab_alloc(slab, n + 1, sizeof *lower->made);
+    lower->weight = fx_slab_alloc(slab, n + 1, sizeof *lower->weight);
     if (lower->results == NULL || lower->pending == NULL || lower->root == NULL || lower->made == NULL ||
+        lower->weight == NULL ||
         !fx_collect_recipes(slab, &lower->recipes) || !fx_lower_find_bodies(lower)) {
         return FXTAP_E_NOMEM;
     }
@@ -440,6 +447,7 @@ fxtap_status fx_lower_record(const fxtap_graph *lowered, bool with_py, const cha
         fx_ge_graph_free(lower.ge);
         return status;
     }
+    lower.ge->walked = lower.walked;
     *out = lower.ge;
     return FXTAP_OK;
 }

@@ -57,6 +57,8 @@ typedef struct fx_lower {
     fx_ref seed, offsets;       /* of the random operators; op NULL before the first one */
     int32_t n_random;
     size_t n_data;
+    uint64_t *weight;           /* of each node: what a walk over its result costs */
+    uint64_t walked;            /* what walks over the results cost that were named so far */
     fxtap_status status;
 } fx_lower;
 
@@ -65,7 +67,7 @@ fxtap_status fx_lower_passes(const fxtap_graph *aot, fxtap_graph **out);
 
 /*
  * Lowers a graph; its py form is written only where it is wanted. The caller frees *out with fx_ge_graph_free().
- * FXTAP_E_NOMEM.
+ * FXTAP_E_NOMEM; FXTAP_E_UNSUPPORTED for a graph that would be far larger than its record.
  */
 fxtap_status fx_lower_graph(const fxtap_graph *aot, bool with_py, fx_ge_graph **out);
 
@@ -82,6 +84,14 @@ fxtap_status fx_ge_optimise(fx_ge_graph *graph);
 /* The same for a record that has been through fx_lower_passes() already and outlives the graph: a body, or (path NULL)
  * the graph itself. A body keeps all of its inputs and outputs, since the operator counts them. */
 fxtap_status fx_lower_record(const fxtap_graph *lowered, bool with_py, const char *path, fx_ge_graph **out);
+
+/*
+ * lower_cost.c: a node's result is written out wherever the node is named, and may itself be made of other nodes' results;
+ * so each has a weight, and those that a graph names may come to FX_GRAPH_WEIGHT_MAX together. All set `status`.
+ */
+void fx_lower_charge(fx_lower *lower, uint64_t weight);
+void fx_lower_charge_arguments(fx_lower *lower); /* of the current node, before it is lowered */
+void fx_lower_weigh(fx_lower *lower);            /* the current node's result, when it is */
 
 /* lower_bodies.c: names of the subgraphs; one of them, lowered where it is seen first; what a get_attr node holds. */
 bool fx_lower_find_bodies(fx_lower *lower);

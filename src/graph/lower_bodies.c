@@ -88,6 +88,10 @@ fx_val fx_lower_body(fx_lower *lower, fxtap_value value)
             return out;
         }
     }
+    fx_lower_charge(lower, body->graph->walked);
+    if (lower->status != FXTAP_OK) {
+        return out;
+    }
     if (lower->ge->with_py && !body->is_in_py) {
         append_function(lower, body);
     }

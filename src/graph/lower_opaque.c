@@ -7,15 +7,32 @@
 
 /* ---- operators without a lowering ---- */
 
-/* Collects the tensors anywhere in a value. */
-static void collect_refs(const fx_val *value, fx_ref *refs, size_t capacity, size_t *n)
+/* Counts the tensors anywhere in a value and, where there is room for them, collects them. */
+static void collect_refs(const fx_val *value, fx_ref *refs, size_t *n)
 {
-    if (value->kind == FX_VAL_REF && *n < capacity) {
-        refs[(*n)++] = value->u.ref;
+    if (value->kind == FX_VAL_REF) {
+        if (refs != NULL) {
+            refs[*n] = value->u.ref;
+        }
+        (*n)++;
     }
     for (size_t i = 0; (value->kind == FX_VAL_LIST || value->kind == FX_VAL_TUPLE) && i < value->u.list.n; i++) {
-        collect_refs(&value->u.list.items[i], refs, capacity, n);
+        collect_refs(&value->u.list.items[i], refs, n);
     }
+}
+
+static fx_ref *all_refs(fx_lower *lower, const fx_val *values, size_t n_values, size_t *n_out)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < n_values; i++) {
+        collect_refs(&values[i], NULL, &n);
+    }
+    fx_ref *refs = fx_slab_alloc(&lower->ge->slab, n + 1, sizeof *refs);
+    *n_out = 0;
+    for (size_t i = 0; refs != NULL && i < n_values; i++) {
+        collect_refs(&values[i], refs, n_out);
+    }
+    return refs;
 }
 
 /* Bodies anywhere in a value: attributes under their names. */
@@ -61,16 +78,17 @@ static void describe_opaque(fx_lower *lower, fx_ge_op *op, const char *why)
  */
 fx_val fx_lower_opaque(fx_lower *lower, const char *why)
 {
-    enum { MAX_REFS = 256 };
-    fx_ref refs[MAX_REFS];
-    size_t n_refs = 0, n_outputs = 1;
+    size_t n_refs, n_outputs = 1;
     fx_val none = {.kind = FX_VAL_NONE};
     const fxtap_node_desc *desc = &lower->desc;
     size_t n_values = desc->n_args + desc->n_kwargs;
     fx_val *arguments = fx_slab_alloc(&lower->ge->slab, n_values + 1, sizeof *arguments);
     for (size_t i = 0; i < n_values && arguments != NULL; i++) {
         arguments[i] = fx_lower_value(lower, i < desc->n_args ? desc->args[i] : desc->kwarg_values[i - desc->n_args]);
-        collect_refs(&arguments[i], refs, MAX_REFS, &n_refs);
+    }
+    const fx_ref *refs = arguments == NULL ? NULL : all_refs(lower, arguments, n_values, &n_refs);
+    if (refs == NULL) {
+        return none;
     }
     fxtap_value_kind kind = desc->meta == 0 ? FXTAP_V_NONE : fxtap_value_kind_of(lower->graph, desc->meta);
     if (kind == FXTAP_V_LIST || kind == FXTAP_V_TUPLE) {

@@ -6,7 +6,8 @@
  *
  * A value's rows come before it and a node's values and node references too: there are no cycles. `depth` and
  * `weight` bound what a walk over a value can cost, whoever wrote the record: an item that many lists share counts
- * once for each.
+ * once for each. `entered` bounds what a walk costs that goes into subgraphs as often as they are named. A walk that
+ * follows references to what nodes yield is bounded by neither: it has to keep count of its own.
  */
 #ifndef FX_GRAPH_RECORD_H
 #define FX_GRAPH_RECORD_H
@@ -59,7 +60,8 @@ typedef struct fx_value_row {
     uint8_t depth;
     bool flag; /* BOOL: the value; symbols: there is a hint */
     uint32_t weight;
-    uint32_t index; /* NODE, TENSOR, GRAPH: which; items: how many */
+    uint32_t index;   /* NODE, TENSOR, GRAPH: which; items: how many */
+    uint32_t entered; /* weight of the subgraphs that it names, or that the node it refers to holds */
     double number;  /* FLOAT, COMPLEX: real; symbols: the hint */
     union {
         int64_t integer;
@@ -101,7 +103,8 @@ struct fxtap_graph {
     const char *source_trace; /* interned; NULL before the first */
     uint32_t *node_of_string; /* by string id: node + 1, 0 for none */
     size_t node_of_string_capacity;
-    uint64_t weight;
+    uint64_t weight;  /* of its nodes and of the subgraphs, each once */
+    uint64_t entered; /* of its nodes' values */
     uint32_t depth; /* 1 for a graph without subgraphs */
 };
 

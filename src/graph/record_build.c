@@ -24,6 +24,11 @@ static bool is_value(const fxtap_graph *graph, fxtap_value value)
     return value != 0 && value < graph->n_values;
 }
 
+static size_t length_of(const char *text)
+{
+    return text == NULL ? 0 : strlen(text);
+}
+
 /* What a walk over a text costs, in the unit of one value. */
 static uint64_t text_weight(size_t length)
 {
@@ -123,20 +128,34 @@ fxtap_status fxtap_graph_add_node_ref(fxtap_graph *graph, fxtap_node node, fxtap
     if (node >= graph->n_nodes) {
         return fx_error(FXTAP_E_INVALID, "no node %u in a graph of %zu", (unsigned)node, graph->n_nodes);
     }
-    return add_row(graph, &(fx_value_row){.kind = FXTAP_V_NODE, .weight = 1, .index = node}, out);
+    const fxtap_node_desc *desc = &graph->nodes[node].desc;
+    fx_value_row row = {.kind = FXTAP_V_NODE, .index = node};
+    row.weight = (uint32_t)(1 + text_weight(fx_string_of(desc->name)->length));
+    row.entered = fx_graph_value(graph, desc->meta)->entered;
+    if (desc->op == FXTAP_OP_GET_ATTR && desc->n_args > 0) {
+        row.entered += fx_graph_value(graph, desc->args[0])->entered; /* both within what the node was let in with */
+    }
+    return add_row(graph, &row, out);
 }
 
-/* Adds the weights of `items` to *weight and takes the largest depth; FXTAP_E_INVALID for a handle that is none. */
-static fxtap_status weigh(const fxtap_graph *graph, const fxtap_value *items, size_t n_items, uint64_t *weight,
-                          uint32_t *depth)
+/* What a walk over several values costs. */
+typedef struct cost {
+    uint64_t weight;
+    uint64_t entered;
+    uint32_t depth;
+} cost;
+
+/* Adds the costs of `items` to *sum and takes the largest depth; FXTAP_E_INVALID for a handle that is none. */
+static fxtap_status weigh(const fxtap_graph *graph, const fxtap_value *items, size_t n_items, cost *sum)
 {
     for (size_t i = 0; i < n_items; i++) {
         if (!is_value(graph, items[i])) {
             return fx_error(FXTAP_E_INVALID, "no value %u in a record of %zu", (unsigned)items[i], graph->n_values - 1);
         }
         const fx_value_row *row = &graph->values[items[i]];
-        *weight += row->weight;
-        *depth = row->depth > *depth ? row->depth : *depth;
+        sum->weight += row->weight;
+        sum->entered += row->entered;
+        sum->depth = row->depth > sum->depth ? row->depth : sum->depth;
     }
     return FXTAP_OK;
 }
@@ -150,21 +169,21 @@ fxtap_status fxtap_graph_add_items(fxtap_graph *graph, fxtap_value_kind kind, co
     if ((kind == FXTAP_V_SLICE && n_items != 3) || (kind == FXTAP_V_DICT && n_items % 2 != 0)) {
         return fx_error(FXTAP_E_INVALID, "%zu items make no %s", n_items, kind == FXTAP_V_DICT ? "dictionary" : "slice");
     }
-    uint64_t weight = 1;
-    uint32_t depth = 0;
-    fxtap_status status = weigh(graph, items, n_items, &weight, &depth);
+    cost sum = {.weight = 1};
+    fxtap_status status = weigh(graph, items, n_items, &sum);
     if (status != FXTAP_OK) {
         return status;
     }
-    if (weight > FX_VALUE_WEIGHT_MAX || depth + 1 > FX_VALUE_DEPTH_MAX) {
-        return fx_error(FXTAP_E_INVALID, "a value too large for a graph record (%u levels)", (unsigned)depth + 1);
+    if (sum.weight > FX_VALUE_WEIGHT_MAX || sum.entered > FX_GRAPH_WEIGHT_MAX || sum.depth + 1 > FX_VALUE_DEPTH_MAX) {
+        return fx_error(FXTAP_E_INVALID, "a value too large for a graph record (%u levels)", (unsigned)sum.depth + 1);
     }
     fxtap_value *copy = fx_pool_copy(&graph->pool, items, n_items, sizeof *items);
     if (copy == NULL) {
         return FXTAP_E_NOMEM;
     }
-    fx_value_row row = {.kind = (uint8_t)kind, .depth = (uint8_t)(depth + 1), .weight = (uint32_t)weight};
+    fx_value_row row = {.kind = (uint8_t)kind, .depth = (uint8_t)(sum.depth + 1), .weight = (uint32_t)sum.weight};
     row.index = (uint32_t)n_items;
+    row.entered = (uint32_t)sum.entered;
     row.as.items = copy;
     return add_row(graph, &row, out);
 }
@@ -183,8 +202,9 @@ static fxtap_status take_struct(void *copy, size_t copy_bytes, const void *from,
 
 static fxtap_status check_dims(const fxtap_graph *graph, const fxtap_value *dims, size_t n_dims, uint64_t *weight)
 {
-    uint32_t depth = 0;
-    fxtap_status status = weigh(graph, dims, n_dims, weight, &depth);
+    cost sum = {.weight = *weight};
+    fxtap_status status = weigh(graph, dims, n_dims, &sum);
+    *weight = sum.weight;
     for (size_t i = 0; status == FXTAP_OK && i < n_dims; i++) {
         uint8_t kind = graph->values[dims[i]].kind;
         if (kind != FXTAP_V_INT && kind != FXTAP_V_SYMINT) {
@@ -203,7 +223,7 @@ static fxtap_status check_tensor(const fxtap_graph *graph, const fxtap_tensor_me
         (meta->bytes == NULL && meta->n_bytes > 0)) {
         return fx_error(FXTAP_E_INVALID, "a tensor of %zu dimensions without a shape", meta->n_dims);
     }
-    *weight = 1 + (uint64_t)(meta->n_bytes / 64);
+    *weight = 1 + text_weight(meta->n_bytes) + text_weight(length_of(meta->device)) + text_weight(length_of(meta->layout));
     fxtap_status status = check_dims(graph, meta->shape, meta->n_dims, weight);
     if (status == FXTAP_OK && meta->strides != NULL) {
         status = check_dims(graph, meta->strides, meta->n_dims, weight);
@@ -284,15 +304,25 @@ fxtap_status fx_graph_own_subgraph(fxtap_graph *graph, fxtap_graph *subgraph)
     return FXTAP_OK;
 }
 
+static fxtap_status add_graph_row(fxtap_graph *graph, const fxtap_graph *subgraph, size_t index, fxtap_value *out)
+{
+    fx_value_row row = {.kind = FXTAP_V_GRAPH, .weight = 1, .index = (uint32_t)index};
+    row.entered = (uint32_t)(subgraph->weight + subgraph->entered); /* each at most FX_GRAPH_WEIGHT_MAX */
+    return add_row(graph, &row, out);
+}
+
 fxtap_status fx_graph_add_subgraph_ref(fxtap_graph *graph, size_t index, fxtap_value *out)
 {
-    return add_row(graph, &(fx_value_row){.kind = FXTAP_V_GRAPH, .weight = 1, .index = (uint32_t)index}, out);
+    return add_graph_row(graph, graph->subgraphs[index], index, out);
 }
 
 fxtap_status fxtap_graph_add_subgraph(fxtap_graph *graph, fxtap_graph *subgraph, fxtap_value *out)
 {
     fxtap_value value = 0;
-    fxtap_status status = fx_graph_add_subgraph_ref(graph, graph->n_subgraphs, &value);
+    if (subgraph == NULL) {
+        return fx_error(FXTAP_E_INVALID, "no subgraph that a graph record can hold");
+    }
+    fxtap_status status = add_graph_row(graph, subgraph, graph->n_subgraphs, &value);
     if (status != FXTAP_OK) {
         return status;
     }
@@ -307,7 +337,7 @@ fxtap_status fxtap_graph_add_subgraph(fxtap_graph *graph, fxtap_graph *subgraph,
 
 /* ---- nodes ---- */
 
-static fxtap_status check_node(const fxtap_graph *graph, const fxtap_node_desc *desc, uint64_t *weight)
+static fxtap_status check_node(const fxtap_graph *graph, const fxtap_node_desc *desc, cost *sum)
 {
     if (desc->op < FXTAP_OP_PLACEHOLDER || desc->op > FXTAP_OP_CALL_METHOD) {
         return fx_error(FXTAP_E_INVALID, "no node op: %d", (int)desc->op);
@@ -325,31 +355,33 @@ static fxtap_status check_node(const fxtap_graph *graph, const fxtap_node_desc *
             return fx_error(FXTAP_E_INVALID, "%s: keyword argument %zu has no name", desc->name, i);
         }
     }
-    uint32_t depth = 0;
-    fxtap_status status = weigh(graph, desc->args, desc->n_args, weight, &depth);
+    fxtap_status status = weigh(graph, desc->args, desc->n_args, sum);
     if (status == FXTAP_OK) {
-        status = weigh(graph, desc->kwarg_values, desc->n_kwargs, weight, &depth);
+        status = weigh(graph, desc->kwarg_values, desc->n_kwargs, sum);
     }
     if (status == FXTAP_OK && desc->meta != 0) {
-        status = weigh(graph, &desc->meta, 1, weight, &depth);
+        status = weigh(graph, &desc->meta, 1, sum);
     }
     return status;
 }
 
-static size_t length_of(const char *text)
-{
-    return text == NULL ? 0 : strlen(text);
-}
-
-/* Texts that many nodes share are one string, but every walk over the nodes writes them again. */
-static uint64_t node_text_weight(const fxtap_node_desc *desc)
+/*
+ * Texts that many nodes share are one string, but every walk over the nodes writes them again; the name of a keyword
+ * argument stands in front of every place within the argument. Stops where it is too much already.
+ */
+static uint64_t node_text_weight(const fxtap_graph *graph, const fxtap_node_desc *desc)
 {
     uint64_t length = length_of(desc->name) + length_of(desc->target) + length_of(desc->target_python) +
                       length_of(desc->stack_trace) / 16 + length_of(desc->module_path) + length_of(desc->module_type);
-    for (size_t i = 0; i < desc->n_kwargs; i++) {
-        length += length_of(desc->kwarg_names[i]);
+    uint64_t weight = 1;
+    for (size_t i = 0; desc->arg_names != NULL && i < desc->n_args && weight <= FX_GRAPH_WEIGHT_MAX; i++) {
+        weight += text_weight(length_of(desc->arg_names[i]));
     }
-    return 1 + length / 64;
+    for (size_t i = 0; i < desc->n_kwargs && weight <= FX_GRAPH_WEIGHT_MAX; i++) {
+        length += length_of(desc->kwarg_names[i]);
+        weight += text_weight(length_of(desc->kwarg_names[i])) * fx_graph_value(graph, desc->kwarg_values[i])->weight;
+    }
+    return weight + text_weight(length);
 }
 
 static bool copy_names(fxtap_graph *graph, const char *const **names, size_t n_names)
@@ -416,16 +448,19 @@ static bool make_name_room(fxtap_graph *graph, uint32_t id)
 fxtap_status fxtap_graph_add_node(fxtap_graph *graph, const fxtap_node_desc *desc, fxtap_node *out)
 {
     fx_node_row row = {.n_values = (uint32_t)graph->n_values};
-    uint64_t weight = graph->weight;
+    cost sum = {.weight = graph->weight, .entered = graph->entered};
     fxtap_status status = take_struct(&row.desc, sizeof row.desc, desc, desc->struct_size, sizeof row.desc);
     if (status == FXTAP_OK) {
-        status = check_node(graph, &row.desc, &weight);
+        status = check_node(graph, &row.desc, &sum);
     }
     if (status != FXTAP_OK) {
         return status;
     }
-    weight += node_text_weight(&row.desc);
-    if (weight > FX_GRAPH_WEIGHT_MAX || graph->n_nodes >= UINT32_MAX - 1) {
+    sum.weight += node_text_weight(graph, &row.desc);
+    if (sum.entered > FX_GRAPH_WEIGHT_MAX) {
+        return fx_error(FXTAP_E_INVALID, "%s: subgraphs named too often for a graph record", desc->name);
+    }
+    if (sum.weight > FX_GRAPH_WEIGHT_MAX || graph->n_nodes >= UINT32_MAX - 1) {
         return fx_error(FXTAP_E_INVALID, "%s: one node too many for a graph record", desc->name);
     }
     if (!copy_node(graph, &row) ||
@@ -441,7 +476,8 @@ fxtap_status fxtap_graph_add_node(fxtap_graph *graph, const fxtap_node_desc *des
     }
     graph->nodes[graph->n_nodes] = row;
     graph->node_of_string[id] = (uint32_t)graph->n_nodes + 1;
-    graph->weight = weight;
+    graph->weight = sum.weight;
+    graph->entered = sum.entered;
     *out = (fxtap_node)graph->n_nodes++;
     return FXTAP_OK;
 }

@@ -12,15 +12,18 @@ typedef struct selection {
     const fxtap_graph *graph;
     unsigned char *state; /* of each node */
     uint32_t *distance;   /* from `around`, plus one; 0: not reached */
+    size_t *first_user;   /* of each node, its place in `users`; one more at the end */
+    fxtap_node *users;
+    fxtap_node *queue;    /* nodes in the order in which they were reached */
+    size_t n_queued;
     fxtap_node node;      /* being visited */
-    uint32_t hop;
-    bool changed;
     bool *used_outside; /* of each node */
     bool *used;
     /* the copy */
     fxtap_graph *copy;
     fxtap_value *values; /* new handles by old ones; 0: not copied yet */
     fxtap_node *nodes;   /* new numbers by old ones */
+    size_t *subgraphs;   /* new numbers by old ones, plus one; 0: not copied yet */
     fxtap_status status;
 } selection;
 
@@ -28,10 +31,14 @@ static void clear(selection *s)
 {
     fx_free(s->state);
     fx_free(s->distance);
+    fx_free(s->first_user);
+    fx_free(s->users);
+    fx_free(s->queue);
     fx_free(s->used_outside);
     fx_free(s->used);
     fx_free(s->values);
     fx_free(s->nodes);
+    fx_free(s->subgraphs);
     fxtap_graph_free(s->copy);
 }
 
@@ -44,38 +51,83 @@ static bool allocate(selection *s)
     s->used = fx_calloc(n_nodes, sizeof(bool));
     s->values = fx_calloc(s->graph->n_values, sizeof *s->values);
     s->nodes = fx_calloc(n_nodes, sizeof *s->nodes);
+    s->subgraphs = fx_calloc(s->graph->n_subgraphs, sizeof *s->subgraphs);
     return s->state != NULL && s->distance != NULL && s->used_outside != NULL && s->used != NULL &&
-           s->values != NULL && s->nodes != NULL;
+           s->values != NULL && s->nodes != NULL && s->subgraphs != NULL;
 }
 
 /* ---- which nodes ---- */
 
-/* An edge: what is one hop away from one end of it reaches the other. */
-static bool spread(void *context, fxtap_node input)
+static bool reach(void *context, fxtap_node neighbour)
 {
     selection *s = context;
-    if (s->distance[s->node] == s->hop && s->distance[input] == 0) {
-        s->distance[input] = s->hop + 1;
-        s->changed = true;
-    } else if (s->distance[input] == s->hop && s->distance[s->node] == 0) {
-        s->distance[s->node] = s->hop + 1;
-        s->changed = true;
+    if (s->distance[neighbour] == 0) {
+        s->distance[neighbour] = s->distance[s->node] + 1;
+        s->queue[s->n_queued++] = neighbour;
     }
     return true;
 }
 
-static void measure(selection *s, fxtap_node around, uint32_t hops)
+static bool count_user(void *context, fxtap_node input)
 {
+    ((selection *)context)->first_user[input]++;
+    return true;
+}
+
+/* Fills each node's part of `users` from its end, which leaves `first_user` at its start. */
+static bool place_user(void *context, fxtap_node input)
+{
+    selection *s = context;
+    s->users[--s->first_user[input]] = s->node;
+    return true;
+}
+
+static void walk_edges(selection *s, fx_ref_visit visit)
+{
+    for (size_t i = 0; i < s->graph->n_nodes; i++) {
+        s->node = (fxtap_node)i;
+        fx_graph_node_refs(s->graph, s->node, visit, s);
+    }
+}
+
+/* Which nodes use a node: references lead to inputs alone. False: no memory. */
+static bool find_users(selection *s)
+{
+    size_t n = s->graph->n_nodes, total = 0;
+    s->first_user = fx_calloc(n + 1, sizeof *s->first_user);
+    s->queue = fx_calloc(n, sizeof *s->queue);
+    if (s->first_user == NULL || s->queue == NULL) {
+        return false;
+    }
+    walk_edges(s, count_user);
+    for (size_t i = 0; i <= n; i++) {
+        total += s->first_user[i];
+        s->first_user[i] = total;
+    }
+    s->users = fx_calloc(total, sizeof *s->users);
+    if (s->users == NULL) {
+        return false;
+    }
+    walk_edges(s, place_user);
+    return true;
+}
+
+/* Breadth first, over the edges in both directions. */
+static bool measure(selection *s, fxtap_node around, uint32_t hops)
+{
+    if (!find_users(s)) {
+        return false;
+    }
     s->distance[around] = 1;
-    s->changed = true;
-    for (uint32_t i = 0; s->changed && i < hops; i++) {
-        s->hop = i + 1;
-        s->changed = false;
-        for (size_t node = 0; node < s->graph->n_nodes; node++) {
-            s->node = (fxtap_node)node;
-            fx_graph_node_refs(s->graph, s->node, spread, s);
+    s->queue[s->n_queued++] = around;
+    for (size_t head = 0; head < s->n_queued && s->distance[s->queue[head]] <= hops; head++) {
+        s->node = s->queue[head];
+        fx_graph_node_refs(s->graph, s->node, reach, s);
+        for (size_t i = s->first_user[s->node]; i < s->first_user[s->node + 1]; i++) {
+            reach(s, s->users[i]);
         }
     }
+    return true;
 }
 
 static bool is_operator(const fxtap_node_desc *desc)
@@ -118,7 +170,9 @@ static fxtap_status choose(selection *s, const fxtap_select_options *options)
         if (status != FXTAP_OK) {
             return status;
         }
-        measure(s, around, options->hops);
+        if (!measure(s, around, options->hops)) {
+            return FXTAP_E_NOMEM;
+        }
     }
     for (size_t i = 0; i < s->graph->n_nodes; i++) {
         const fxtap_node_desc *desc = &s->graph->nodes[i].desc;
@@ -173,22 +227,34 @@ static void copy_tensor(selection *s, const fxtap_tensor_meta *meta, fxtap_value
     fx_free(strides);
 }
 
-static void copy_subgraph(selection *s, const fxtap_graph *subgraph, fxtap_value *out)
+static void copy_subgraph(selection *s, uint32_t index)
 {
     void *bytes = NULL;
     size_t n_bytes = 0;
     fxtap_graph *copy = NULL;
-    keep(s, fxtap_graph_serialise(subgraph, &bytes, &n_bytes));
+    keep(s, fxtap_graph_serialise(s->graph->subgraphs[index], &bytes, &n_bytes));
     if (s->status == FXTAP_OK) {
         keep(s, fxtap_graph_deserialise(bytes, n_bytes, &copy));
     }
     if (s->status == FXTAP_OK) {
-        keep(s, fxtap_graph_add_subgraph(s->copy, copy, out));
+        keep(s, fx_graph_own_subgraph(s->copy, copy));
+        s->subgraphs[index] = s->copy->n_subgraphs;
         if (s->status != FXTAP_OK) {
             fxtap_graph_free(copy);
         }
     }
     fxtap_free(bytes);
+}
+
+/* However often a subgraph is named, there is one copy. */
+static void copy_graph(selection *s, uint32_t index, fxtap_value *out)
+{
+    if (s->subgraphs[index] == 0) {
+        copy_subgraph(s, index);
+    }
+    if (s->status == FXTAP_OK) {
+        keep(s, fx_graph_add_subgraph_ref(s->copy, s->subgraphs[index] - 1, out));
+    }
 }
 
 static fxtap_status copy_plain(selection *s, fxtap_value value, const fx_value_row *row, fxtap_value *out)
@@ -220,7 +286,7 @@ static fxtap_value copy_value(selection *s, fxtap_value value)
     if (row->kind == FXTAP_V_TENSOR) {
         copy_tensor(s, &s->graph->tensors[row->index], copy);
     } else if (row->kind == FXTAP_V_GRAPH) {
-        copy_subgraph(s, s->graph->subgraphs[row->index], copy);
+        copy_graph(s, row->index, copy);
     } else if (row->kind >= FXTAP_V_LIST && row->kind <= FXTAP_V_SLICE) {
         fxtap_value *items = copy_values(s, row->as.items, row->index);
         if (s->status == FXTAP_OK) {

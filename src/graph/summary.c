@@ -47,20 +47,22 @@ fx_support fx_support_of(const char *target)
 
 /* ---- signatures ---- */
 
-static void put_value(fxtap_buffer *out, const fxtap_graph *graph, fxtap_value value);
+static void put_value(fxtap_buffer *out, const fxtap_graph *graph, fxtap_value value, bool within_result);
 
-static void put_items(fxtap_buffer *out, const fxtap_graph *graph, const fxtap_value *items, size_t n_items)
+static void put_items(fxtap_buffer *out, const fxtap_graph *graph, const fxtap_value *items, size_t n_items,
+                      bool within_result)
 {
     for (size_t i = 0; i < n_items; i++) {
         fxtap_buffer_text(out, i == 0 ? "" : ", ");
-        put_value(out, graph, items[i]);
+        put_value(out, graph, items[i], within_result);
     }
 }
 
-static void put_tuple(fxtap_buffer *out, const fxtap_graph *graph, const fxtap_value *items, size_t n_items)
+static void put_tuple(fxtap_buffer *out, const fxtap_graph *graph, const fxtap_value *items, size_t n_items,
+                      bool within_result)
 {
     fxtap_buffer_text(out, "(");
-    put_items(out, graph, items, n_items);
+    put_items(out, graph, items, n_items, within_result);
     fxtap_buffer_text(out, n_items == 1 ? ",)" : ")");
 }
 
@@ -76,14 +78,14 @@ static void put_device(fxtap_buffer *out, const char *device)
     fxtap_buffer_text(out, ")");
 }
 
-static void put_dict(fxtap_buffer *out, const fxtap_graph *graph, const fx_value_row *row)
+static void put_dict(fxtap_buffer *out, const fxtap_graph *graph, const fx_value_row *row, bool within_result)
 {
     fxtap_buffer_text(out, "{");
     for (uint32_t i = 0; i + 1 < row->index; i += 2) {
         fxtap_buffer_text(out, i == 0 ? "" : ", ");
-        put_value(out, graph, row->as.items[i]);
+        put_value(out, graph, row->as.items[i], within_result);
         fxtap_buffer_text(out, ": ");
-        put_value(out, graph, row->as.items[i + 1]);
+        put_value(out, graph, row->as.items[i + 1], within_result);
     }
     fxtap_buffer_text(out, "}");
 }
@@ -91,23 +93,24 @@ static void put_dict(fxtap_buffer *out, const fxtap_graph *graph, const fx_value
 static void put_tensor(fxtap_buffer *out, const fxtap_graph *graph, const fxtap_tensor_meta *meta)
 {
     fxtap_buffer_text(out, fxtap_dtype_name(meta->dtype));
-    put_tuple(out, graph, meta->shape, meta->n_dims);
+    put_tuple(out, graph, meta->shape, meta->n_dims, true);
 }
 
-/* A node stands as what it yields. As deep as FX_VALUE_DEPTH_MAX, twice. */
-static void put_value(fxtap_buffer *out, const fxtap_graph *graph, fxtap_value value)
+/*
+ * A node among arguments stands as what it yields, a node within that as its name: no chain of nodes is followed. As deep
+ * as FX_VALUE_DEPTH_MAX, twice.
+ */
+static void put_value(fxtap_buffer *out, const fxtap_graph *graph, fxtap_value value, bool within_result)
 {
     const fx_value_row *row = fx_graph_value(graph, value);
     switch (row->kind) {
-    case FXTAP_V_NODE: {
-        fxtap_value meta = graph->nodes[row->index].desc.meta;
-        if (fx_graph_value(graph, meta)->kind == 0) {
-            fxtap_buffer_text(out, graph->nodes[row->index].desc.name);
+    case FXTAP_V_NODE:
+        if (!within_result && fx_graph_value(graph, graph->nodes[row->index].desc.meta)->kind != 0) {
+            put_value(out, graph, graph->nodes[row->index].desc.meta, true);
         } else {
-            put_value(out, graph, meta);
+            fxtap_buffer_text(out, graph->nodes[row->index].desc.name);
         }
         break;
-    }
     case FXTAP_V_TENSOR: put_tensor(out, graph, &graph->tensors[row->index]); break;
     case FXTAP_V_BOOL: fxtap_buffer_text(out, row->flag ? "True" : "False"); break;
     case FXTAP_V_INT: fxtap_buffer_printf(out, "%lld", (long long)row->as.integer); break;
@@ -118,14 +121,14 @@ static void put_value(fxtap_buffer *out, const fxtap_graph *graph, fxtap_value v
     case FXTAP_V_DEVICE: put_device(out, row->as.text); break;
     case FXTAP_V_LIST:
         fxtap_buffer_text(out, "[");
-        put_items(out, graph, row->as.items, row->index);
+        put_items(out, graph, row->as.items, row->index, within_result);
         fxtap_buffer_text(out, "]");
         break;
-    case FXTAP_V_TUPLE: put_tuple(out, graph, row->as.items, row->index); break;
-    case FXTAP_V_DICT: put_dict(out, graph, row); break;
+    case FXTAP_V_TUPLE: put_tuple(out, graph, row->as.items, row->index, within_result); break;
+    case FXTAP_V_DICT: put_dict(out, graph, row, within_result); break;
     case FXTAP_V_SLICE:
         fxtap_buffer_text(out, "slice");
-        put_tuple(out, graph, row->as.items, row->index);
+        put_tuple(out, graph, row->as.items, row->index, within_result);
         break;
     case FXTAP_V_ELLIPSIS: fxtap_buffer_text(out, "Ellipsis"); break;
     case FXTAP_V_GRAPH: fxtap_buffer_text(out, "GraphModule()"); break;
@@ -137,14 +140,44 @@ static void put_value(fxtap_buffer *out, const fxtap_graph *graph, fxtap_value v
 
 static void put_inputs(fxtap_buffer *out, const fxtap_graph *graph, const fxtap_node_desc *desc)
 {
-    put_tuple(out, graph, desc->args, desc->n_args);
+    put_tuple(out, graph, desc->args, desc->n_args, false);
     for (size_t i = 0; i < desc->n_kwargs; i++) {
         fxtap_buffer_text(out, i == 0 ? ", {" : ", ");
         fx_python_string(out, desc->kwarg_names[i], strlen(desc->kwarg_names[i]));
         fxtap_buffer_text(out, ": ");
-        put_value(out, graph, desc->kwarg_values[i]);
+        put_value(out, graph, desc->kwarg_values[i], false);
     }
     fxtap_buffer_text(out, desc->n_kwargs > 0 ? "}" : "");
+}
+
+/* ---- how much there is to write ---- */
+
+#define SUMMARY_WEIGHT_MAX (1u << 28) /* of what nodes yield, written for every reference: some GiB of text */
+
+typedef struct extent {
+    const fxtap_graph *graph;
+    uint64_t weight;
+} extent;
+
+static bool add_result(void *context, fxtap_node input)
+{
+    extent *e = context;
+    e->weight += fx_graph_value(e->graph, e->graph->nodes[input].desc.meta)->weight;
+    return e->weight <= SUMMARY_WEIGHT_MAX;
+}
+
+/* The arguments themselves are bounded by the record; what the nodes among them yield is written again for each. */
+static fxtap_status check_extent(const fxtap_graph *graph)
+{
+    extent e = {.graph = graph};
+    for (size_t i = 0; i < graph->n_nodes; i++) {
+        if (graph->nodes[i].desc.op == FXTAP_OP_CALL_FUNCTION &&
+            !fx_graph_node_refs(graph, (fxtap_node)i, add_result, &e)) {
+            return fx_error(FXTAP_E_UNSUPPORTED, "%s: the arguments up to this node are too large for a summary",
+                            graph->nodes[i].desc.name);
+        }
+    }
+    return FXTAP_OK;
 }
 
 /* ---- counting ---- */
@@ -200,7 +233,7 @@ static bool take_signature(summary *s, uint32_t number, int io, const fxtap_node
     if (io == 0) {
         put_inputs(&s->text, s->graph, desc);
     } else {
-        put_value(&s->text, s->graph, desc->meta);
+        put_value(&s->text, s->graph, desc->meta, true);
     }
     return count_signature(s, number, io);
 }
@@ -335,6 +368,10 @@ fxtap_status fxtap_graph_summary(const fxtap_graph *graph, const fxtap_summary_o
 {
     if (options->struct_size != sizeof *options) {
         return fx_error(FXTAP_E_INVALID, "struct_size %zu is not known", options->struct_size);
+    }
+    fxtap_status status = check_extent(graph);
+    if (status != FXTAP_OK) {
+        return status;
     }
     summary s = {.graph = graph};
     fxtap_buffer_init(&s.text);

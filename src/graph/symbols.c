@@ -36,6 +36,7 @@ void fx_symbols_clear(fx_symbols *symbols)
     fx_pool_clear(&symbols->names);
     fx_pool_clear(&symbols->expressions);
     fx_pool_clear(&symbols->scratch);
+    fx_pool_clear(&symbols->texts);
     fx_free(symbols->canonical);
     fx_symbols_init(symbols);
 }
@@ -531,7 +532,9 @@ const char *fx_symbols_canonical(fx_symbols *symbols, const char *expression)
     }
     memset(symbols->canonical + before, 0, (symbols->canonical_capacity - before) * sizeof *symbols->canonical);
     if (symbols->canonical[id] == NULL) {
-        symbols->canonical[id] = canonical_text(symbols, interned);
+        const char *text = canonical_text(symbols, interned);
+        symbols->canonical[id] = text == NULL ? NULL : fx_pool_intern(&symbols->texts, text, strlen(text));
+        fx_pool_clear(&symbols->scratch); /* much more than the text: those of all parts, joined level by level */
     }
     return symbols->canonical[id];
 }

@@ -21,7 +21,8 @@ typedef struct fx_symbols {
     fx_pool expressions;    /* every expression seen; */
     const char **canonical; /* by its id, the canonical form */
     size_t canonical_capacity;
-    fx_pool scratch; /* trees and texts of canonical forms */
+    fx_pool texts;   /* canonical forms */
+    fx_pool scratch; /* trees and texts of one expression's parts */
 } fx_symbols;
 
 void fx_symbols_init(fx_symbols *symbols);

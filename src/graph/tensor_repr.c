@@ -241,13 +241,16 @@ static void dims_text(fxtap_buffer *out, const fx_ge_tensor *tensor)
     fxtap_buffer_text(out, ")");
 }
 
+/* UINT64_MAX where there are more than can be counted. */
 static uint64_t element_count(const fx_ge_tensor *tensor)
 {
     uint64_t count = 1;
+    bool is_empty = false, is_huge = false;
     for (size_t i = 0; i < tensor->n_dims; i++) {
-        count = tensor->dims[i] <= 0 ? 0 : count * (uint64_t)tensor->dims[i];
+        is_empty |= tensor->dims[i] <= 0;
+        is_huge |= !is_empty && __builtin_mul_overflow(count, (uint64_t)tensor->dims[i], &count);
     }
-    return count;
+    return is_empty ? 0 : is_huge ? UINT64_MAX : count;
 }
 
 void fx_tensor_repr(fxtap_buffer *out, const fx_ge_tensor *tensor)
@@ -257,6 +260,7 @@ void fx_tensor_repr(fxtap_buffer *out, const fx_ge_tensor *tensor)
     s.class_of = fxtap_dtype_class_of(tensor->dtype);
     s.is_summary = count > SUMMARY_OVER;
     bool is_readable = tensor->bytes != NULL && count > 0 && tensor->n_bytes / s.item_bytes >= count &&
+                       tensor->n_dims <= FXTAP_MAX_DIMS && /* brackets nest as deep */
                        s.class_of != FXTAP_CLASS_COMPLEX && s.class_of != FXTAP_CLASS_TEXT && s.item_bytes <= 8 &&
                        (s.class_of != FXTAP_CLASS_FLOAT || s.item_bytes > 1);
     fxtap_buffer_text(out, "tensor(");
