@@ -112,13 +112,18 @@ static fxtap_status read_pairs_and_groups(fx_codec *c, fxtap_report *report)
     if (report->groups == NULL) {
         return FXTAP_E_NOMEM;
     }
-    for (size_t i = 0; i < report->n_groups; i++) {
+    size_t n_before = 0;
+    for (size_t i = 0; i < report->n_groups && c->status == FXTAP_OK; i++) {
         fxtap_group *group = &report->groups[i];
         fx_group_fields(c, group);
-        if (group->first_pair > report->n_pairs || group->n_pairs > report->n_pairs - group->first_pair) {
-            fx_codec_fail(c, "a group of pairs that are not there");
-            group->n_pairs = 0;
+        if (group->first_pair != n_before || group->n_pairs > report->n_pairs - n_before) {
+            fx_codec_fail(c, "groups that overlap, or leave pairs out");
+            break;
         }
+        n_before += group->n_pairs;
+    }
+    if (n_before != report->n_pairs) {
+        fx_codec_fail(c, "pairs of no group");
     }
     return c->status;
 }
@@ -168,36 +173,48 @@ static fxtap_status read_shard(const void *bytes, size_t n_bytes, fxtap_report *
 
 /* ---- merging ---- */
 
-static fxtap_status append_group(fxtap_report *into, const fxtap_report *from, size_t g)
+typedef struct source { /* a shard, and where its groups' pairs have gone */
+    const fxtap_report *report;
+    size_t *moved; /* the new index of each group's first pair */
+    size_t n_taken; /* groups that have been appended */
+} source;
+
+static fxtap_status append_group(fxtap_report *into, source *from, size_t g)
 {
-    fxtap_group group = from->groups[g];
+    fxtap_group group = from->report->groups[g];
     size_t n = into->n_pairs;
     if (!fx_grow((void **)&into->pairs, &into->pairs_capacity, n + group.n_pairs, sizeof *into->pairs)) {
         return FXTAP_E_NOMEM;
     }
     if (group.n_pairs > 0) {
-        memcpy(into->pairs + n, from->pairs + group.first_pair, group.n_pairs * sizeof *into->pairs);
+        memcpy(into->pairs + n, from->report->pairs + group.first_pair, group.n_pairs * sizeof *into->pairs);
     }
     into->n_pairs += group.n_pairs;
-    fxtap_status status = FXTAP_OK;
-    for (size_t i = 0; i < from->n_origins && status == FXTAP_OK; i++) {
-        size_t pair = from->origin_pairs[i];
-        if (pair >= group.first_pair && pair < group.first_pair + group.n_pairs) {
-            status = fx_report_add_origin(into, &from->origins[i], n + (pair - group.first_pair));
-        }
-    }
+    from->moved[g] = n;
     group.first_pair = n;
-    return status == FXTAP_OK ? fx_report_add_group(into, &group) : status;
+    return fx_report_add_group(into, &group);
 }
 
-static bool is_known_warning(const fxtap_report *report, const char *line)
+/* The group that a pair of a shard lies in, which is there: groups tile the pairs, some of them empty. */
+static size_t group_with(const fxtap_report *report, size_t pair)
 {
-    for (size_t i = 0; i < report->n_warnings; i++) {
-        if (strcmp(report->warnings[i], line) == 0) {
-            return true;
-        }
+    size_t low = 0, high = report->n_groups;
+    while (high - low > 1) {
+        size_t middle = low + (high - low) / 2;
+        *(report->groups[middle].first_pair <= pair ? &low : &high) = middle;
     }
-    return false;
+    return low;
+}
+
+static fxtap_status append_origins(fxtap_report *into, const source *from)
+{
+    fxtap_status status = FXTAP_OK;
+    for (size_t i = 0; i < from->report->n_origins && status == FXTAP_OK; i++) {
+        size_t pair = from->report->origin_pairs[i], g = group_with(from->report, pair);
+        size_t moved = from->moved[g] + (pair - from->report->groups[g].first_pair);
+        status = fx_report_add_origin(into, &from->report->origins[i], moved);
+    }
+    return status;
 }
 
 static fxtap_status merge_heads(fxtap_report *into, fxtap_report *const *shards, size_t n_shards)
@@ -208,17 +225,22 @@ static fxtap_status merge_heads(fxtap_report *into, fxtap_report *const *shards,
     into->explanation = shards[0]->explanation;
     into->rules = shards[0]->rules;
     into->n_rules = shards[0]->n_rules;
+    fx_texts known = {.arena = &into->arena};
     fxtap_status status = FXTAP_OK;
     for (size_t s = 0; s < n_shards; s++) {
         const fxtap_report *report = shards[s];
         into->stopped_early |= report->stopped_early;
         into->n_carried += report->n_carried;
         for (size_t i = 0; i < report->n_warnings && status == FXTAP_OK; i++) {
-            if (!is_known_warning(into, report->warnings[i])) {
+            size_t n_known = known.count;
+            if (fx_texts_add(&known, report->warnings[i], strlen(report->warnings[i])) == NULL) {
+                status = FXTAP_E_NOMEM;
+            } else if (known.count > n_known) {
                 status = fx_report_warn(into, report->warnings[i]);
             }
         }
     }
+    fx_texts_clear(&known);
     return status;
 }
 
@@ -260,27 +282,58 @@ static fxtap_status trim(fxtap_report *report)
 }
 
 /* The shard whose next group has the lowest unit; SIZE_MAX: none has any left. */
-static size_t next_shard(fxtap_report *const *shards, size_t n_shards, const size_t *next)
+static size_t next_source(const source *sources, size_t n_sources)
 {
     size_t best = SIZE_MAX;
-    for (size_t s = 0; s < n_shards; s++) {
-        bool has_one = next[s] < shards[s]->n_groups;
-        if (has_one && (best == SIZE_MAX || shards[s]->groups[next[s]].unit < shards[best]->groups[next[best]].unit)) {
+    for (size_t s = 0; s < n_sources; s++) {
+        const fxtap_report *report = sources[s].report;
+        size_t next = sources[s].n_taken;
+        if (next < report->n_groups &&
+            (best == SIZE_MAX || report->groups[next].unit < sources[best].report->groups[sources[best].n_taken].unit)) {
             best = s;
         }
     }
     return best;
 }
 
+/* Group by group, in the order of their units. */
+static fxtap_status deal(fxtap_report *into, source *sources, size_t n_sources)
+{
+    fxtap_status status = FXTAP_OK;
+    for (size_t s; status == FXTAP_OK && (s = next_source(sources, n_sources)) != SIZE_MAX;) {
+        status = append_group(into, &sources[s], sources[s].n_taken++);
+    }
+    for (size_t s = 0; s < n_sources && status == FXTAP_OK; s++) {
+        status = append_origins(into, &sources[s]);
+    }
+    return status;
+}
+
+static fxtap_status append_all(fxtap_report *into, fxtap_report *const *shards, size_t n_shards)
+{
+    source *sources = fx_calloc(n_shards, sizeof *sources);
+    fxtap_status status = sources == NULL ? FXTAP_E_NOMEM : FXTAP_OK;
+    for (size_t s = 0; s < n_shards && status == FXTAP_OK; s++) {
+        sources[s].report = shards[s];
+        sources[s].moved = fx_calloc(shards[s]->n_groups, sizeof *sources[s].moved);
+        status = sources[s].moved == NULL ? FXTAP_E_NOMEM : FXTAP_OK;
+    }
+    if (status == FXTAP_OK) {
+        status = deal(into, sources, n_shards);
+    }
+    for (size_t s = 0; s < n_shards && sources != NULL; s++) {
+        fx_free(sources[s].moved);
+    }
+    fx_free(sources);
+    return status;
+}
+
 static fxtap_status merge(fxtap_report *into, fxtap_report *const *shards, size_t n_shards)
 {
     fxtap_status status = merge_heads(into, shards, n_shards);
-    size_t *next = fx_calloc(n_shards, sizeof *next);
-    status = status == FXTAP_OK && next == NULL ? FXTAP_E_NOMEM : status;
-    for (size_t s; status == FXTAP_OK && (s = next_shard(shards, n_shards, next)) != SIZE_MAX;) {
-        status = append_group(into, shards[s], next[s]++);
+    if (status == FXTAP_OK) {
+        status = append_all(into, shards, n_shards);
     }
-    fx_free(next);
     if (status != FXTAP_OK) {
         return status;
     }

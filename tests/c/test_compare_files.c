@@ -322,6 +322,82 @@ static void shards_put_together_are_the_whole(void **state)
     fxtap_report_free(merged);
 }
 
+static uint64_t number_at(const unsigned char *at)
+{
+    uint64_t value = 0;
+    for (int i = 7; i >= 0; i--) {
+        value = value << 8 | at[i];
+    }
+    return value;
+}
+
+static void put_number(unsigned char *at, uint64_t value)
+{
+    for (int i = 0; i < 8; i++) {
+        at[i] = (unsigned char)(value >> (8 * i));
+    }
+}
+
+/* The two numbers of the first group of a shard, which are the first of its only group that hold all of its pairs. */
+static unsigned char *group_extent(void *bytes, size_t n_bytes, uint64_t n_pairs)
+{
+    unsigned char *found = NULL;
+    for (unsigned char *at = bytes; at + 16 <= (unsigned char *)bytes + n_bytes; at++) {
+        if (number_at(at) == 0 && number_at(at + 8) == n_pairs) {
+            found = at; /* the last one: groups stand behind the pairs */
+        }
+    }
+    assert_non_null(found);
+    return found;
+}
+
+/* However often a shard names its pairs, they are there once. */
+static void groups_of_a_shard_tile_its_pairs(void **state)
+{
+    sides *both = *state;
+    write_chain(both->golden, 1, 300, -1, 0);
+    write_chain(both->target, 1, 300, -1, 0);
+    fxtap_report *report = sc_compare(both->golden, both->target, NULL), *merged = NULL;
+    uint64_t n_pairs = fxtap_report_pair_count(report);
+    assert_int_equal(fxtap_report_group_count(report), 1);
+    void *bytes = NULL;
+    size_t n_bytes = 0;
+    assert_int_equal(fxtap_report_serialise(report, &bytes, &n_bytes), FXTAP_OK);
+    fxtap_report_free(report);
+    unsigned char *extent = group_extent(bytes, n_bytes, n_pairs);
+    const struct {
+        uint64_t first, n;
+    } wrong[] = {{1, n_pairs - 1}, {0, n_pairs - 1}, {0, n_pairs + 1}, {n_pairs, 0}, {UINT64_MAX, 2}};
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        put_number(extent, wrong[i].first);
+        put_number(extent + 8, wrong[i].n);
+        assert_int_equal(fxtap_report_merge((const void *const[]){bytes}, &n_bytes, 1, &merged), FXTAP_E_FORMAT);
+    }
+    put_number(extent, 0);
+    put_number(extent + 8, n_pairs);
+    assert_int_equal(fxtap_report_merge((const void *const[]){bytes}, &n_bytes, 1, &merged), FXTAP_OK);
+    assert_int_equal(fxtap_report_pair_count(merged), n_pairs);
+    fxtap_report_free(merged);
+    /* the same group again and again, each with all the pairs */
+    enum { GROUPS = 20000, BYTES = 56 };
+    unsigned char *group = extent - (BYTES - 16);
+    size_t n_before = (size_t)(group - (unsigned char *)bytes), n_after = n_bytes - n_before - BYTES;
+    unsigned char *many = malloc(n_before + GROUPS * BYTES + n_after);
+    assert_non_null(many);
+    memcpy(many, bytes, n_before);
+    assert_int_equal(number_at(group - 8), 1);
+    put_number(many + n_before - 8, GROUPS);
+    for (size_t i = 0; i < GROUPS; i++) {
+        memcpy(many + n_before + i * BYTES, group, BYTES);
+    }
+    memcpy(many + n_before + GROUPS * BYTES, group + BYTES, n_after);
+    size_t n_many = n_before + GROUPS * BYTES + n_after;
+    assert_int_equal(fxtap_report_merge((const void *const[]){many}, &n_many, 1, &merged), FXTAP_E_FORMAT);
+    assert_non_null(strstr(fxtap_error_message(), "groups that overlap"));
+    free(many);
+    fxtap_free(bytes);
+}
+
 static void every_form_prints(void **state)
 {
     sides *both = *state;
@@ -353,6 +429,7 @@ int main(void)
         SIDED(fail_fast_says_what_it_did_not_compare),
         SIDED(rules_override_the_defaults),
         SIDED(shards_put_together_are_the_whole),
+        SIDED(groups_of_a_shard_tile_its_pairs),
         SIDED(every_form_prints),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
