@@ -35,8 +35,15 @@ typedef enum fxtap_origin_kind {
     FXTAP_READ_FILE = 4     /* one .npy file */
 } fxtap_origin_kind;
 
-/* FXTAP_E_IO, FXTAP_E_NOT_FOUND (nothing there that can be read), FXTAP_E_UNSUPPORTED (its indexes are all
-   from the future; where some are, their ranks are read by names, with a warning). */
+/*
+ * FXTAP_E_IO, FXTAP_E_NOT_FOUND (nothing there that can be read), FXTAP_E_UNSUPPORTED (its indexes are all
+ * from the future; where some are, their ranks are read by names, with a warning).
+ *
+ * Indexes are opened when they are needed. One that is foreign, damaged or may not be read is left out with a warning,
+ * and its rank read by names. One that could not be read just now (locked by another process for over 2 s: errno EBUSY;
+ * a device that failed, no descriptors or no memory left) makes the function fail with FXTAP_E_IO or FXTAP_E_NOMEM; the
+ * reader stays as it was, and the call may be repeated.
+ */
 FXTAP_API fxtap_status fxtap_reader_open(const char *path, fxtap_reader **out);
 FXTAP_API void fxtap_reader_close(fxtap_reader *reader);
 

@@ -52,12 +52,14 @@ static fxtap_status check_index(fxtap_check *check, fx_rank *rank, bool read_dat
     if (warning != NULL) {
         return fx_check_add(check, &problem);
     }
-    char detail[512];
-    if (!rank->info.has_index || !read_data || fx_index_is_sound(check->reader, rank, detail, sizeof detail)) {
+    if (!rank->info.has_index || !read_data) {
         return FXTAP_OK;
     }
+    char detail[512];
+    bool is_sound = true;
+    fxtap_status status = fx_index_is_sound(check->reader, rank, &is_sound, detail, sizeof detail);
     problem.detail = detail;
-    return fx_check_add(check, &problem);
+    return status != FXTAP_OK || is_sound ? status : fx_check_add(check, &problem);
 }
 
 /* ---- steps ---- */
@@ -123,7 +125,7 @@ static fxtap_status walk(fxtap_check *check, const fx_rank *rank, const char *fo
 {
     fx_listing listing = {0};
     fxtap_status status = fx_listing_read(folder, &listing);
-    if (status == FXTAP_E_IO) {
+    if (status == FXTAP_E_IO && !fx_error_may_pass()) {
         fxtap_problem problem = {.kind = FXTAP_PROBLEM_BAD_FILE, .path = folder, .detail = fxtap_error_message()};
         return fx_check_add(check, &problem);
     }

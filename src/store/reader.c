@@ -90,11 +90,12 @@ static void load_runs(fxtap_reader *reader, fx_rank *rank)
     if (rank->has_runs || !rank->info.has_index) {
         return;
     }
-    if (fx_index_load_runs(reader, rank) != FXTAP_OK) {
+    fxtap_status status = fx_index_load_runs(reader, rank);
+    if (status != FXTAP_OK) {
         rank->n_runs = 0;
         (void)fx_reader_warn(reader, "%s", fxtap_error_message());
     }
-    rank->has_runs = true;
+    rank->has_runs = status == FXTAP_OK || status == FXTAP_E_DATABASE; /* anything else may pass: the next call tries again */
     fx_index_release(reader);
 }
 

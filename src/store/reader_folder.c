@@ -53,20 +53,19 @@ fxtap_status fx_reader_warn(fxtap_reader *reader, const char *format, ...)
     if (written < 0) {
         line[0] = '\0';
     }
-    const char *text = fx_reader_text(reader, line);
-    if (text == NULL) {
+    fx_texts_entry *entry = fx_texts_add(&reader->texts, line, strlen(line));
+    if (entry == NULL) {
         return FXTAP_E_NOMEM;
     }
-    for (size_t i = 0; i < reader->n_warnings; i++) {
-        if (reader->warnings[i] == text) {
-            return FXTAP_OK;
-        }
+    if (entry->value != NULL) {
+        return FXTAP_OK;
     }
     if (!fx_grow((void **)&reader->warnings, &reader->warnings_capacity, reader->n_warnings + 1,
                  sizeof *reader->warnings)) {
         return FXTAP_E_NOMEM;
     }
-    reader->warnings[reader->n_warnings++] = text;
+    entry->value = reader; /* a warning already */
+    reader->warnings[reader->n_warnings++] = entry->text;
     return FXTAP_OK;
 }
 
@@ -127,6 +126,18 @@ fxtap_status fx_listing_read(const char *path, fx_listing *out)
     }
     *out = listing;
     return FXTAP_OK;
+}
+
+bool fx_error_may_pass(void)
+{
+    int error_number = fxtap_error_errno();
+    return error_number == EMFILE || error_number == ENFILE || error_number == ENOMEM || error_number == EAGAIN ||
+           error_number == EINTR;
+}
+
+fxtap_status fx_reader_leave_out(fxtap_reader *reader)
+{
+    return fx_error_may_pass() ? FXTAP_E_IO : fx_reader_warn(reader, "%s", fxtap_error_message());
 }
 
 void fx_listing_clear(fx_listing *listing)

@@ -39,8 +39,21 @@ static fxtap_status version_error(const char *path, uint32_t version)
                        version, FX_INDEX_VERSION);
 }
 
-/* 0: there is none; 1: the header's bytes; else FXTAP_E_IO's errno, negative. */
-static int read_header(const char *path, unsigned char header[HEADER_BYTES], size_t *n_out)
+typedef struct header {
+    unsigned char bytes[HEADER_BYTES];
+    size_t n_bytes;
+    bool has_locks; /* the file system has locks: without them SQLite finds every file locked */
+} header;
+
+/* Tried far behind what SQLite locks, by a descriptor that is closed, and the lock released, at once. */
+static bool can_lock(int fd)
+{
+    struct flock lock = {.l_type = F_RDLCK, .l_whence = SEEK_SET, .l_start = INT64_MAX - 1, .l_len = 1};
+    return fcntl(fd, F_SETLK, &lock) == 0 || errno == EACCES || errno == EAGAIN;
+}
+
+/* 0: there is none; 1: the header; else FXTAP_E_IO's errno, negative. */
+static int read_header(const char *path, header *out)
 {
     struct stat info;
     if (lstat(path, &info) != 0) {
@@ -53,38 +66,50 @@ static int read_header(const char *path, unsigned char header[HEADER_BYTES], siz
     if (fd < 0) {
         return -errno;
     }
-    ssize_t n = pread(fd, header, HEADER_BYTES, 0);
+    ssize_t n;
+    do {
+        n = pread(fd, out->bytes, HEADER_BYTES, 0);
+    } while (n < 0 && errno == EINTR);
     int result = n < 0 ? -errno : 1;
+    out->has_locks = can_lock(fd);
+    out->n_bytes = n > 0 ? (size_t)n : 0;
     close(fd);
-    *n_out = n > 0 ? (size_t)n : 0;
     return result;
+}
+
+/* Who may not read it, and may not follow a link, will not later on: anything else may pass. */
+static bool is_lasting(int error_number)
+{
+    return error_number == ELOOP || error_number == EACCES || error_number == EPERM;
 }
 
 fxtap_status fx_index_probe(fxtap_reader *reader, const char *rank_path, bool *usable_out)
 {
-    unsigned char header[HEADER_BYTES];
-    size_t n = 0;
+    header head;
     const char *path = index_path(reader, rank_path);
     if (path == NULL) {
         return FXTAP_E_NOMEM;
     }
     *usable_out = false;
-    int found = read_header(path, header, &n);
+    int found = read_header(path, &head);
     if (found == 0) {
         return FXTAP_OK;
+    }
+    if (found < 0 && !is_lasting(-found)) {
+        return fx_error_errno(-found, "read the index", path);
     }
     if (found < 0) {
         return fx_reader_warn(reader, "%s: the index cannot be read (%s); read by names instead", path,
                               found == -ELOOP ? "a link, not followed" : strerror(-found));
     }
-    if (n == 0) { /* just made; what it holds lies in its log */
+    if (head.n_bytes == 0) { /* just made; what it holds lies in its log */
         *usable_out = true;
         return FXTAP_OK;
     }
-    if (n < HEADER_BYTES || memcmp(header, "SQLite format 3", 16) != 0) {
+    if (head.n_bytes < HEADER_BYTES || memcmp(head.bytes, "SQLite format 3", 16) != 0) {
         return fx_reader_warn(reader, "%s: no SQLite database; read by names instead", path);
     }
-    uint32_t version = big_endian(header + 60), application = big_endian(header + 68);
+    uint32_t version = big_endian(head.bytes + 60), application = big_endian(head.bytes + 68);
     if (application == FX_INDEX_APPLICATION_ID && version > FX_INDEX_VERSION) {
         return version_error(path, version);
     }
@@ -94,11 +119,46 @@ fxtap_status fx_index_probe(fxtap_reader *reader, const char *rank_path, bool *u
 
 /* ---- opening ---- */
 
+/* errno of an error that says nothing of the index, and may have passed at the next try; 0 for any other. */
+static int passing_errno(sqlite3 *database)
+{
+    int code = sqlite3_extended_errcode(database), system_errno = sqlite3_system_errno(database);
+    switch (code & 0xff) {
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED:
+    case SQLITE_PROTOCOL: return EBUSY;
+    case SQLITE_FULL: return ENOSPC;
+    case SQLITE_CANTOPEN:
+        return system_errno == EMFILE || system_errno == ENFILE || system_errno == ENOMEM ? system_errno : 0;
+    case SQLITE_IOERR: break;
+    default: return 0;
+    }
+    switch (code) {
+    case SQLITE_IOERR_SHORT_READ: /* cut */
+    case SQLITE_IOERR_SHMOPEN: /* cannot be shared here */
+    case SQLITE_IOERR_SHMSIZE:
+    case SQLITE_IOERR_SHMLOCK:
+    case SQLITE_IOERR_SHMMAP:
+    case SQLITE_IOERR_LOCK:
+    case SQLITE_IOERR_RDLOCK: return 0;
+    default: return system_errno != 0 ? system_errno : EIO;
+    }
+}
+
+/* FXTAP_E_DATABASE for an index that is not what it should be; FXTAP_E_IO, FXTAP_E_NOMEM for one that may well be. */
 static fxtap_status database_error(const fxtap_reader *reader)
 {
-    const char *path = sqlite3_db_filename(reader->database, "main");
-    return fx_error_at(FXTAP_E_DATABASE, path != NULL ? path : FX_INDEX_FILE, "%s",
-                       sqlite3_errmsg(reader->database));
+    sqlite3 *database = reader->database;
+    const char *path = sqlite3_db_filename(database, "main");
+    path = path != NULL ? path : FX_INDEX_FILE;
+    int code = sqlite3_extended_errcode(database), error_number = passing_errno(database);
+    if ((code & 0xff) == SQLITE_NOMEM || code == SQLITE_IOERR_NOMEM) {
+        return fx_error_nomem();
+    }
+    if (error_number != 0) {
+        return fx_error_errno(error_number, "read the index", path);
+    }
+    return fx_error_at(FXTAP_E_DATABASE, path, "%s", sqlite3_errmsg(database));
 }
 
 /* A file: URI, with what SQLite would read as its syntax escaped. */
@@ -139,11 +199,9 @@ static bool has_log(const char *path)
 }
 
 /* Whether it was written with a write-ahead log: byte 18 of SQLite's format. Else a journal, that comes and goes. */
-static bool is_logged(const char *path)
+static bool is_logged(const header *head)
 {
-    unsigned char header[HEADER_BYTES];
-    size_t n = 0;
-    return read_header(path, header, &n) != 1 || n < HEADER_BYTES || header[18] != 1;
+    return head->n_bytes < HEADER_BYTES || head->bytes[18] != 1;
 }
 
 static uint64_t file_bytes(const char *path)
@@ -250,18 +308,25 @@ static fxtap_status check_identity(fxtap_reader *reader, const char *path)
 
 /*
  * Without a log nobody is writing, and the file alone is all there is: reading it as immutable leaves no files beside
- * it. With one it is shared, where a read-only folder lets SQLite do that. Where there never is one, to share leaves
- * nothing behind.
+ * it. With one it is shared, where a read-only folder and the file system let SQLite do that. Where there never is one,
+ * to share leaves nothing behind.
  */
 static fxtap_status open_either_way(fxtap_reader *reader, const char *path)
 {
-    bool is_shared = has_log(path) || !is_logged(path);
+    header head;
+    int found = read_header(path, &head);
+    if (found < 0 && !is_lasting(-found)) {
+        return fx_error_errno(-found, "read the index", path);
+    }
+    bool wants_sharing = has_log(path) || (found == 1 && !is_logged(&head));
+    bool is_shared = wants_sharing && found == 1 && head.has_locks;
     fxtap_status status = open_database(reader, path, !is_shared);
     if (status == FXTAP_E_DATABASE && is_shared) {
         status = open_database(reader, path, true);
-        if (status == FXTAP_OK) {
-            status = fx_reader_warn(reader, "%s: its log cannot be read here; the last steps may be missing", path);
-        }
+        is_shared = false;
+    }
+    if (status == FXTAP_OK && wants_sharing && !is_shared) {
+        status = fx_reader_warn(reader, "%s: its log cannot be read here; the last steps may be missing", path);
     }
     return status;
 }

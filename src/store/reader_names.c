@@ -108,7 +108,7 @@ static fxtap_status list_files(fxtap_reader *reader, fx_step *step)
     fx_listing listing = {0};
     fxtap_status status = fx_listing_read(step->info.folder, &listing);
     if (status == FXTAP_E_IO) {
-        return fx_reader_warn(reader, "%s", fxtap_error_message());
+        return fx_reader_leave_out(reader);
     }
     if (status == FXTAP_OK) {
         status = sort_listing(reader, step, &listing);

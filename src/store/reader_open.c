@@ -199,7 +199,7 @@ static fxtap_status add_plain_folder(fxtap_reader *reader, const char *relative,
     fx_listing listing = {0};
     fxtap_status status = fx_listing_read(path, &listing);
     if (status == FXTAP_E_IO) {
-        return depth == 0 ? status : fx_reader_warn(reader, "%s", fxtap_error_message());
+        return depth == 0 ? status : fx_reader_leave_out(reader);
     }
     for (size_t i = 0; i < listing.count && status == FXTAP_OK; i++) {
         status = add_plain_entry(reader, relative, &listing.entries[i], depth);
@@ -262,7 +262,7 @@ static fxtap_status has_named_step(fxtap_reader *reader, const fx_listing *listi
         fx_listing inner = {0};
         status = path != NULL ? fx_listing_read(path, &inner) : FXTAP_E_NOMEM;
         *out = status == FXTAP_OK && contents_of(&inner).has_files;
-        status = status == FXTAP_E_IO ? FXTAP_OK : status;
+        status = status == FXTAP_E_IO && !fx_error_may_pass() ? FXTAP_OK : status;
         fx_listing_clear(&inner);
     }
     return status;

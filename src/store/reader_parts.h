@@ -136,6 +136,11 @@ typedef struct fx_listing {
 fxtap_status fx_listing_read(const char *path, fx_listing *out);
 void fx_listing_clear(fx_listing *listing);
 
+/* Whether this thread's last error may be gone at the next try: no descriptors or no memory left. */
+bool fx_error_may_pass(void);
+/* After FXTAP_E_IO: the folder is left out with a warning; where the error may pass, it is the caller's. */
+fxtap_status fx_reader_leave_out(fxtap_reader *reader);
+
 /* "a/b" in the reader's arena; NULL: no memory. */
 const char *fx_reader_join(fxtap_reader *reader, const char *folder, const char *name);
 /* Interned. */
@@ -184,8 +189,12 @@ typedef struct fx_rows {
     uint64_t n_left;
 } fx_rows;
 
+/*
+ * FXTAP_E_DATABASE where the index is not what it should be: it is read by names instead. FXTAP_E_IO (locked by somebody,
+ * a device that failed, no descriptors left), FXTAP_E_NOMEM: nothing is known of it, and the caller may try again.
+ */
 fxtap_status fx_rows_begin(fxtap_reader *reader, fx_rank *rank, const char *sql, int64_t parameter, fx_rows *out);
-/* False in *more_out behind the last row. FXTAP_E_DATABASE. */
+/* False in *more_out behind the last row. Errors as above. */
 fxtap_status fx_rows_next(fx_rows *rows, bool *more_out);
 void fx_rows_end(fx_rows *rows);
 int64_t fx_rows_int(const fx_rows *rows, int column);
@@ -208,7 +217,7 @@ fxtap_status fx_index_load_nodes(fxtap_reader *reader, fx_graph *graph);
 fxtap_status fx_index_load_slots(fxtap_reader *reader, fx_graph *graph);
 fxtap_status fx_index_load_record(fxtap_reader *reader, fx_graph *graph);
 /* SQLite's own check of its pages; where it is not sound, what was found first is in `detail`. */
-bool fx_index_is_sound(fxtap_reader *reader, fx_rank *rank, char *detail, size_t capacity);
+fxtap_status fx_index_is_sound(fxtap_reader *reader, fx_rank *rank, bool *out, char *detail, size_t capacity);
 
 /* ---- tensors (reader_tensors.c) ---- */
 

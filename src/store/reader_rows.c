@@ -453,13 +453,24 @@ static fxtap_status take_record(fx_rows *rows, void *context)
     fx_graph *graph = context;
     const void *bytes = sqlite3_column_blob(rows->statement, 0);
     int n_bytes = sqlite3_column_bytes(rows->statement, 0);
+    if (graph->record != NULL) {
+        return fx_error_at(FXTAP_E_DATABASE, graph->info.path, "the index has two records of the graph");
+    }
     return fxtap_graph_deserialise(bytes, (size_t)n_bytes, &graph->record);
 }
 
 fxtap_status fx_index_load_record(fxtap_reader *reader, fx_graph *graph)
 {
     static const char sql[] = "SELECT record FROM graph WHERE id = ?1 AND length(record) > 0";
-    fxtap_status status = for_each_row(reader, graph->rank, sql, graph->id, take_record, graph);
+    fxtap_status status = FXTAP_E_DATABASE;
+    for (int tries = 0; tries < 2 && status == FXTAP_E_DATABASE; tries++) {
+        status = for_each_row(reader, graph->rank, sql, graph->id, take_record, graph);
+        if (status != FXTAP_OK) {
+            fxtap_graph_free(graph->record); /* of the rows before */
+            graph->record = NULL;
+            fx_index_release(reader);
+        }
+    }
     if (status == FXTAP_OK && graph->record == NULL) {
         return fx_error_at(FXTAP_E_NOT_FOUND, graph->info.path, "the index has no record of the graph");
     }
@@ -468,7 +479,7 @@ fxtap_status fx_index_load_record(fxtap_reader *reader, fx_graph *graph)
 
 /* ---- soundness ---- */
 
-bool fx_index_is_sound(fxtap_reader *reader, fx_rank *rank, char *detail, size_t capacity)
+fxtap_status fx_index_is_sound(fxtap_reader *reader, fx_rank *rank, bool *out, char *detail, size_t capacity)
 {
     fx_rows rows = {0};
     bool more = false;
@@ -477,8 +488,8 @@ bool fx_index_is_sound(fxtap_reader *reader, fx_rank *rank, char *detail, size_t
         status = fx_rows_next(&rows, &more);
     }
     const char *found = status == FXTAP_OK && more ? (const char *)sqlite3_column_text(rows.statement, 0) : NULL;
-    bool is_sound = found != NULL && strcmp(found, "ok") == 0;
+    *out = found != NULL && strcmp(found, "ok") == 0;
     snprintf(detail, capacity, "%s", found != NULL ? found : fxtap_error_message());
     fx_rows_end(&rows);
-    return is_sound;
+    return status == FXTAP_E_DATABASE ? FXTAP_OK : status;
 }

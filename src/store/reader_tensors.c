@@ -127,9 +127,16 @@ static fxtap_status add_indexed_step(fxtap_reader *reader, fx_graph *graph, fx_s
                                      const fxtap_tensor_query *query, fxtap_tensor_list *list)
 {
     size_t first = list->count;
-    fxtap_status status = fx_index_load_slots(reader, graph);
-    if (status == FXTAP_OK) {
-        status = fx_index_load_tensors(reader, graph, step, query, list);
+    fxtap_status status = FXTAP_E_DATABASE;
+    for (int tries = 0; tries < 2 && status == FXTAP_E_DATABASE; tries++) {
+        list->count = first;
+        status = fx_index_load_slots(reader, graph);
+        if (status == FXTAP_OK) {
+            status = fx_index_load_tensors(reader, graph, step, query, list);
+        }
+        if (status == FXTAP_E_DATABASE) {
+            fx_index_release(reader);
+        }
     }
     if (status != FXTAP_E_DATABASE) {
         return status;

@@ -132,7 +132,7 @@ static fxtap_status scan_graph(fxtap_reader *reader, fx_rank *rank, uint32_t num
     fx_listing listing = {0};
     fxtap_status status = fx_listing_read(path, &listing);
     if (status == FXTAP_E_IO) {
-        return fx_reader_warn(reader, "%s", fxtap_error_message());
+        return fx_reader_leave_out(reader);
     }
     if (status == FXTAP_OK) {
         fx_graph *graph; /* also one without steps is there */
@@ -150,7 +150,7 @@ static fxtap_status scan_rank(fxtap_reader *reader, fx_rank *rank, const fx_text
     fx_listing listing = {0};
     fxtap_status status = fx_listing_read(rank->info.path, &listing);
     if (status == FXTAP_E_IO) {
-        return fx_reader_warn(reader, "%s", fxtap_error_message());
+        return fx_reader_leave_out(reader);
     }
     for (size_t i = 0; i < listing.count && status == FXTAP_OK; i++) {
         const fx_entry *entry = &listing.entries[i];
@@ -248,6 +248,13 @@ static fxtap_status load_from_index(fxtap_reader *reader, fx_rank *rank, fx_text
     return status != FXTAP_OK ? status : fx_index_load_steps(reader, rank, folders);
 }
 
+static void forget_rank(fxtap_reader *reader, fx_rank *rank, fx_texts *folders)
+{
+    fx_rank_clear(rank);
+    fx_texts_clear(folders);
+    fx_index_release(reader);
+}
+
 fxtap_status fx_rank_load(fxtap_reader *reader, fx_rank *rank)
 {
     if (rank->is_loaded) {
@@ -257,9 +264,12 @@ fxtap_status fx_rank_load(fxtap_reader *reader, fx_rank *rank)
     fxtap_status status = FXTAP_OK;
     if (rank->info.has_index) {
         status = load_from_index(reader, rank, &folders);
+        if (status == FXTAP_E_DATABASE) { /* of one read that failed SQLite may say the same */
+            forget_rank(reader, rank, &folders);
+            status = load_from_index(reader, rank, &folders);
+        }
         if (status == FXTAP_E_DATABASE) {
-            fx_rank_clear(rank);
-            fx_texts_clear(&folders);
+            forget_rank(reader, rank, &folders);
             rank->info.has_index = false;
             status = fx_reader_warn(reader, "%s; read by names instead", fxtap_error_message());
         }
@@ -351,6 +361,11 @@ fxtap_status fx_graph_load_nodes(fxtap_reader *reader, fx_graph *graph)
     fxtap_status status = FXTAP_OK;
     if (graph->id != 0) {
         status = fx_index_load_nodes(reader, graph);
+        if (status == FXTAP_E_DATABASE) {
+            reset_nodes(graph);
+            fx_index_release(reader);
+            status = fx_index_load_nodes(reader, graph);
+        }
         if (status == FXTAP_E_DATABASE) {
             status = forget_index(reader, graph);
         }
