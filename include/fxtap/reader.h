@@ -192,6 +192,8 @@ FXTAP_API fxtap_status fxtap_reader_tensors(fxtap_reader *reader, const fxtap_te
 FXTAP_API void fxtap_tensor_list_free(fxtap_tensor_list *list);
 FXTAP_API size_t fxtap_tensor_list_count(const fxtap_tensor_list *list);
 FXTAP_API const fxtap_tensor_info *fxtap_tensor_list_at(const fxtap_tensor_list *list, size_t i);
+/* A copy of what is known of a tensor, by any thread. What it points at lives as long as the list. FXTAP_E_NOT_FOUND. */
+FXTAP_API fxtap_status fxtap_tensor_list_get(fxtap_tensor_list *list, size_t i, fxtap_tensor_info *out);
 
 /*
  * Opens a tensor's file: regular files only, symbolic links are refused. FXTAP_E_NOT_FOUND where there is no file,
@@ -201,7 +203,8 @@ FXTAP_API fxtap_status fxtap_tensor_open(const fxtap_tensor_list *list, size_t i
 
 /*
  * Fills has_meta's fields from the file's header, where the index did not. Errors as fxtap_tensor_open().
- * Different tensors of one list may be loaded by different threads at once.
+ * Any number of threads may load tensors of one list, the same ones too. Who looks at a tensor that another thread may
+ * be loading takes a copy with fxtap_tensor_list_get(), and not what fxtap_tensor_list_at() points at.
  */
 FXTAP_API fxtap_status fxtap_tensor_load_meta(fxtap_tensor_list *list, size_t i);
 /* The same for statistics and hash: reads the data. FXTAP_E_UNSUPPORTED for text, which has no statistics. */

@@ -10,7 +10,7 @@ typedef struct tensors_object {
 
 typedef struct source { /* what the fields are made from */
     const fxtap_reader *reader;
-    const fxtap_tensor_info *tensor;
+    fxtap_tensor_info tensor; /* a copy: other threads load without the GIL */
     const fxtap_step_info *step;   /* NULL in plain folders */
     const fxtap_node_info *node;   /* NULL in plain folders */
     const fxtap_graph_info *graph; /* NULL in plain folders */
@@ -43,7 +43,7 @@ static PyObject *state_text(const source *s)
 static PyObject *io_text(const source *s)
 {
     static const char *const names[] = {"INPUT", "OUTPUT", "INOUT"};
-    return PyUnicode_FromString(names[s->tensor->io]);
+    return PyUnicode_FromString(names[s->tensor.io]);
 }
 
 /* The end of a range: exact for integers, None where there is none. */
@@ -121,7 +121,7 @@ static PyObject *mean(const fxtap_stats *stats)
 #define X(field, known, value)                                                                                         \
     static PyObject *make_##field(const source *s)                                                                     \
     {                                                                                                                  \
-        const fxtap_tensor_info *t = s->tensor;                                                                        \
+        const fxtap_tensor_info *t = &s->tensor;                                                                           \
         const fxtap_step_info *step = s->step;                                                                         \
         const fxtap_node_info *node = s->node;                                                                         \
         const fxtap_graph_info *graph = s->graph;                                                                      \
@@ -151,9 +151,10 @@ static tensors_object *of(PyObject *self)
 
 static source source_at(PyObject *self, size_t i)
 {
-    source s = {.reader = fx_reader_of(of(self)->reader), .tensor = fxtap_tensor_list_at(of(self)->list, i)};
-    s.step = s.tensor->step;
-    s.node = s.tensor->node;
+    source s = {.reader = fx_reader_of(of(self)->reader)};
+    fxtap_tensor_list_get(of(self)->list, i, &s.tensor);
+    s.step = s.tensor.step;
+    s.node = s.tensor.node;
     s.graph = s.step != NULL ? s.step->graph : s.node != NULL ? s.node->graph : NULL;
     s.rank = s.graph == NULL ? NULL : fxtap_reader_rank(s.reader, s.graph->rank_i);
     return s;
@@ -204,26 +205,32 @@ static PyObject *item(PyObject *self, Py_ssize_t i)
     return dict;
 }
 
-static PyObject *column(PyObject *self, const struct field *field)
+/* One tensor's field in each of the lists. */
+static int put_row(PyObject *self, Py_ssize_t i, PyObject *const lists[N_FIELDS])
 {
-    Py_ssize_t n = length(self);
-    PyObject *list = PyList_New(n);
-    for (Py_ssize_t i = 0; list != NULL && i < n; i++) {
-        source s = source_at(self, (size_t)i);
-        PyObject *value = field->make(&s);
-        if (value == NULL || PyList_SetItem(list, i, value) < 0) {
-            Py_CLEAR(list);
+    source s = source_at(self, (size_t)i);
+    for (size_t k = 0; k < N_FIELDS; k++) {
+        PyObject *value = fields[k].make(&s);
+        if (value == NULL || PyList_SetItem(lists[k], i, value) < 0) {
+            return -1;
         }
     }
-    return list;
+    return 0;
 }
 
 static PyObject *columns(PyObject *self, PyObject *unused)
 {
     (void)unused;
-    PyObject *dict = PyDict_New();
+    PyObject *dict = PyDict_New(), *lists[N_FIELDS];
+    Py_ssize_t n = length(self);
     for (size_t k = 0; dict != NULL && k < N_FIELDS; k++) {
-        if (fx_tell_put(dict, fields[k].name, column(self, &fields[k])) < 0) {
+        lists[k] = PyList_New(n);
+        if (fx_tell_put(dict, fields[k].name, lists[k]) < 0) {
+            Py_CLEAR(dict);
+        }
+    }
+    for (Py_ssize_t i = 0; dict != NULL && i < n; i++) {
+        if (put_row(self, i, lists) < 0) {
             Py_CLEAR(dict);
         }
     }

@@ -6,7 +6,6 @@ import difflib
 import errno
 import html
 import os
-import threading
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -28,7 +27,6 @@ SHOWN = 12
 _IO = {"INPUT": 0, "OUTPUT": 1, "INOUT": 2}
 _STATS = ("count", "min", "max", "mean", "std", "rms", "l2_norm", "abs_max")
 _COUNTS = ("nan_count", "pos_inf_count", "neg_inf_count", "zero_count", "subnormal_count")
-_loading = threading.Lock()  # one tensor's fields are filled by one thread at a time
 
 
 def _number(value: Any) -> str:
@@ -131,8 +129,7 @@ class Tensor:
         known = self._fields["count"] if wants_data else self._fields["dtype"]
         if known is not None or (name not in ("dtype", "shape", "strides", "saved_dtype", "bytes") and not wants_data):
             return
-        with _loading:
-            (self._tensors.load_stats if wants_data else self._tensors.load_meta)(self._index)
+        (self._tensors.load_stats if wants_data else self._tensors.load_meta)(self._index)
         self.__dict__.pop("_fields", None)
 
     @property
@@ -297,6 +294,8 @@ class StepReader(_Record):
         found = self._graph.tensors(pattern, step=self.step if whole else -1, io=io, incomplete=not whole)
         if whole:
             return found
+        if self.call >= 0:  # of this process's calls, each has its number; a dump of statistics has no folders
+            return found.where(lambda tensor: tensor.state == self.state and tensor.call == self.call)
         return found.where(
             lambda tensor: tensor.state == self.state and str(tensor.path or "").startswith(self.folder + os.sep)
         )

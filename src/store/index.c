@@ -258,7 +258,7 @@ static fxtap_status refuse_others(const fx_index *index, const fx_rank *rank)
 /* Whether "FXTAP.DB" is the same file: then letter case does not count below this folder. */
 static void probe_case(fxtap_dump *dump, const fx_rank *rank)
 {
-    struct stat lower, upper;
+    struct stat lower = {0}, upper; /* zero, no file's, where the index is gone already */
     bool same = fstatat(rank->fd, FX_INDEX_FILE, &lower, AT_SYMLINK_NOFOLLOW) == 0 &&
                 fstatat(rank->fd, "FXTAP.DB", &upper, AT_SYMLINK_NOFOLLOW) == 0 && lower.st_ino == upper.st_ino;
     atomic_store(&dump->ignores_case, same);

@@ -78,22 +78,37 @@ fxtap_status fx_tensor_take_meta(fxtap_tensor_list *list, fxtap_tensor_info *inf
     if (n_bytes > 0) {
         memcpy(shape, view->shape, n_bytes);
     }
+    pthread_mutex_lock(&list->lock);
     info->dtype = info->saved_dtype = view->dtype;
     info->ndim = view->ndim;
     info->shape = shape;
     info->fortran_order = fxtap_npy_fortran_order(npy);
     info->bytes = fxtap_npy_data_bytes(npy);
     info->has_meta = true;
+    pthread_mutex_unlock(&list->lock);
+    return FXTAP_OK;
+}
+
+fxtap_status fxtap_tensor_list_get(fxtap_tensor_list *list, size_t i, fxtap_tensor_info *out)
+{
+    if (i >= list->count) {
+        return fx_error(FXTAP_E_NOT_FOUND, "no tensor %zu in a list of %zu", i, list->count);
+    }
+    pthread_mutex_lock(&list->lock);
+    *out = list->items[i]->info;
+    pthread_mutex_unlock(&list->lock);
     return FXTAP_OK;
 }
 
 fxtap_status fxtap_tensor_load_meta(fxtap_tensor_list *list, size_t i)
 {
-    if (i < list->count && list->items[i]->info.has_meta) {
-        return FXTAP_OK;
+    fxtap_tensor_info known;
+    fxtap_status status = fxtap_tensor_list_get(list, i, &known);
+    if (status != FXTAP_OK || known.has_meta) {
+        return status;
     }
     fxtap_npy *npy = NULL;
-    fxtap_status status = fxtap_tensor_open(list, i, &npy);
+    status = fxtap_tensor_open(list, i, &npy);
     if (status == FXTAP_OK) {
         status = fx_tensor_take_meta(list, &list->items[i]->info, npy);
     }
@@ -101,29 +116,41 @@ fxtap_status fxtap_tensor_load_meta(fxtap_tensor_list *list, size_t i)
     return status;
 }
 
-static fxtap_status take_stats(fxtap_tensor_info *info, const fxtap_npy *npy)
+/* Counted aside, since that takes long, and put down at once. */
+static fxtap_status take_stats(fxtap_tensor_list *list, fxtap_tensor_info *info, const fxtap_npy *npy)
 {
     const fxtap_view *view = fxtap_npy_view(npy);
+    fxtap_stats stats;
+    fxtap_hash128 hash;
     if (view->dtype == FXTAP_STRING) {
         return fx_error_at(FXTAP_E_UNSUPPORTED, info->path, "text has no statistics");
     }
-    fxtap_status status = fxtap_stats_compute(view, &info->stats, &info->hash);
-    info->has_stats = info->has_hash = status == FXTAP_OK;
-    return status;
+    fxtap_status status = fxtap_stats_compute(view, &stats, &hash);
+    if (status != FXTAP_OK) {
+        return status;
+    }
+    pthread_mutex_lock(&list->lock);
+    info->stats = stats;
+    info->hash = hash;
+    info->has_stats = info->has_hash = true;
+    pthread_mutex_unlock(&list->lock);
+    return FXTAP_OK;
 }
 
 fxtap_status fxtap_tensor_load_stats(fxtap_tensor_list *list, size_t i)
 {
-    if (i < list->count && list->items[i]->info.has_stats) {
-        return FXTAP_OK;
+    fxtap_tensor_info known;
+    fxtap_status status = fxtap_tensor_list_get(list, i, &known);
+    if (status != FXTAP_OK || known.has_stats) {
+        return status;
     }
     fxtap_npy *npy = NULL;
-    fxtap_status status = fxtap_tensor_open(list, i, &npy);
-    if (status == FXTAP_OK && !list->items[i]->info.has_meta) {
+    status = fxtap_tensor_open(list, i, &npy);
+    if (status == FXTAP_OK && !known.has_meta) {
         status = fx_tensor_take_meta(list, &list->items[i]->info, npy);
     }
     if (status == FXTAP_OK) {
-        status = take_stats(&list->items[i]->info, npy);
+        status = take_stats(list, &list->items[i]->info, npy);
     }
     fxtap_npy_close(npy);
     return status;

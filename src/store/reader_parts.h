@@ -233,7 +233,7 @@ typedef struct fx_shape {
 } fx_shape;
 
 struct fxtap_tensor_list {
-    pthread_mutex_t lock; /* arena, texts: fxtap_tensor_load_ functions run in any thread */
+    pthread_mutex_t lock; /* arena, texts, what is loaded of a tensor: fxtap_tensor_load_ functions run in any thread */
     fx_arena arena;
     fx_tensor **items;
     size_t count;

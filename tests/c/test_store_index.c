@@ -139,6 +139,41 @@ static void test_kept_by_another(void **state)
     ss_check(tree_root);
 }
 
+static sqlite3_vfs unlinking_vfs;
+static int (*real_open)(sqlite3_vfs *, const char *, sqlite3_file *, int, int *);
+
+static int open_and_unlink(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, int flags, int *flags_out)
+{
+    int code = real_open(vfs, name, file, flags, flags_out);
+    if ((flags & SQLITE_OPEN_MAIN_DB) != 0) {
+        assert_int_equal(unlink(name), 0);
+    }
+    return code;
+}
+
+/* Somebody deletes the index just as it is opened: it is no file's that is there, and the next step makes a new one. */
+static void test_unlinked_while_it_is_opened(void **state)
+{
+    (void)state;
+    fxtap_dump_options options = ss_options(tree_root);
+    fxtap_dump *dump = ss_open(&options);
+    unlinking_vfs = *sqlite3_vfs_find(NULL);
+    real_open = unlinking_vfs.xOpen;
+    unlinking_vfs.xOpen = open_and_unlink;
+    unlinking_vfs.zName = "unlinking";
+    unlinking_vfs.pNext = NULL;
+    assert_int_equal(sqlite3_vfs_register(&unlinking_vfs, 1), SQLITE_OK);
+    fxtap_capture *capture = ss_capture(dump, 1, 1);
+    (void)run(capture);
+    assert_int_equal(dump->index.inode, 0);
+    assert_int_equal(dump->index.device, 0);
+    assert_int_equal(sqlite3_vfs_unregister(&unlinking_vfs), SQLITE_OK);
+    assert_int_equal(run(capture), FXTAP_OK);
+    assert_true(dump->index.inode != 0);
+    assert_int_equal(access(tree_path(tree_root, INDEX), F_OK), 0);
+    fxtap_dump_close(dump);
+}
+
 /* A tree of an earlier run, which cannot be written any more: the reason is told, not what SQLite met on its way. */
 static void test_read_only_tree(void **state)
 {
@@ -169,6 +204,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_cut_in_place, tree_make_root, tree_remove_root),
         cmocka_unit_test_setup_teardown(test_vacuumed, tree_make_root, tree_remove_root),
         cmocka_unit_test_setup_teardown(test_kept_by_another, tree_make_root, tree_remove_root),
+        cmocka_unit_test_setup_teardown(test_unlinked_while_it_is_opened, tree_make_root, tree_remove_root),
         cmocka_unit_test_setup_teardown(test_read_only_tree, tree_make_root, tree_remove_root),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,7 @@
 """fxtap.open: dumps of fxtap and of TorchAir, lazily, as NumPy and pandas."""
 
 import tarfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -115,6 +116,42 @@ def test_statistics_alone(tmp_path: Path) -> None:
     assert (tensor.min, tensor.max, tensor.count, tensor.path) == (2.0, 2.0, 3, None)
     with pytest.raises(LookupError, match="statistics alone"):
         tensor.numpy()
+
+
+@pytest.mark.parametrize("type_", ["npy", "stats"])
+def test_steps_that_failed(tmp_path: Path, type_: str) -> None:
+    def model(x: torch.Tensor, i: torch.Tensor) -> torch.Tensor:
+        return (x.sin() * 2).index_select(0, i)
+
+    options = {"data_dump.type": type_, "data_dump.path": str(tmp_path)}
+    compiled = torch.compile(model, backend="fxtap", options=options)
+    x = torch.full((3,), 2.0)
+    for index in (0, 7, 1, 9):
+        try:
+            compiled(x + index, torch.tensor([index]))
+        except IndexError:
+            assert index > 2
+    (graph,) = fxtap.open(tmp_path).graphs
+    assert sorted((step.state, step.call) for step in graph.steps) == [
+        ("failed", 1), ("failed", 3), ("whole", 0), ("whole", 2)]  # fmt: skip
+    for step in graph.steps:
+        tensors = step.tensors("sin")
+        assert [tensor.place for tensor in tensors] == ["INPUT.0", "OUTPUT.0"]
+        assert [tensor.min for tensor in step.tensors("sin", io="INPUT")] == [2.0 + (0, 7, 1, 9)[step.call]]
+        assert {(tensor.state, tensor.call) for tensor in step.tensors()} == {(step.state, step.call)}
+
+
+def test_threads_that_load_and_look(tmp_path: Path) -> None:
+    for i in range(8):
+        np.save(tmp_path / f"{i}.npy", np.full(300_000, i, np.float64))
+    for _ in range(5):
+        tensors = list(fxtap.open(tmp_path).tensors())
+        names = ("min", "max", "shape", "count", "hash", "l2_norm") * 8
+        with ThreadPoolExecutor(8) as pool:
+            found = list(pool.map(lambda k: getattr(tensors[k % 8], names[k]), range(48)))
+        for k, value in enumerate(found):
+            expected = {"min": k % 8, "max": k % 8, "shape": (300_000,), "count": 300_000}
+            assert names[k] not in expected or value == expected[names[k]]
 
 
 def test_none_is_recorded_without_a_file(tmp_path: Path) -> None:
