@@ -31,10 +31,15 @@ static bool was_forked(void)
     size_t n_bytes = fread(line, 1, sizeof line - 1, file);
     fclose(file);
     line[n_bytes] = '\0';
-    const char *name_end = strrchr(line, ')'); /* the name may have spaces and parentheses in it */
+    const char *at = strrchr(line, ')'); /* the name may have spaces and parentheses in it */
+    for (int field = 3; at != NULL && field <= 9; field++) { /* the ninth holds the flags */
+        at = strchr(at + 1, ' ');
+    }
     unsigned flags = 0;
-    return name_end != NULL && sscanf(name_end + 1, " %*c %*d %*d %*d %*d %*d %u", &flags) == 1 &&
-           (flags & PF_FORKNOEXEC) != 0;
+    for (at += at != NULL; at != NULL && *at >= '0' && *at <= '9'; at++) {
+        flags = flags * 10 + (unsigned)(*at - '0');
+    }
+    return (flags & PF_FORKNOEXEC) != 0;
 }
 
 static void register_child(void)

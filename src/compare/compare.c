@@ -7,6 +7,7 @@
 #include "util/error.h"
 #include "util/float_mode.h"
 #include "util/memory.h"
+#include "util/number.h"
 
 void fxtap_compare_options_init(fxtap_compare_options *options)
 {
@@ -37,7 +38,9 @@ static fxtap_status check_options(const fxtap_compare_options *options)
             return fx_error(FXTAP_E_INVALID, "no dtype is called '%s'", dtype);
         }
         if (options->rules[i].min_cosine > 1.0) {
-            return fx_error(FXTAP_E_INVALID, "cosine lies between 0 and 1, not at %g", options->rules[i].min_cosine);
+            char text[FX_NUMBER_BYTES];
+            fx_double_digits(options->rules[i].min_cosine, 6, text);
+            return fx_error(FXTAP_E_INVALID, "cosine lies between 0 and 1, not at %s", text);
         }
     }
     return FXTAP_OK;

@@ -7,12 +7,12 @@
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "compare/report.h"
 #include "util/error.h"
 #include "util/memory.h"
+#include "util/number.h"
 #include "util/utf8.h"
 
 #define NOT_SET (-1.0)
@@ -120,17 +120,18 @@ static bool is_hex(char c)
 static fxtap_status read_code_point(parser *p, size_t n_digits, fxtap_buffer *out)
 {
     char digits[9] = "", bytes[4];
+    uint32_t code = 0;
     for (size_t i = 0; i < n_digits; i++) {
         if (!is_hex(peek(p))) {
             return wrong(p, "\\u needs four hexadecimal digits, \\U eight");
         }
-        digits[i] = *p->at++;
+        char c = digits[i] = *p->at++;
+        code = code << 4 | (uint32_t)(c <= '9' ? c - '0' : (c | 0x20) - 'a' + 10);
     }
-    unsigned long code = strtoul(digits, NULL, 16);
     if (code == 0 || code > 0x10ffff || (code >= 0xd800 && code <= 0xdfff)) {
         return wrong(p, "no character has the number %s", digits);
     }
-    fxtap_buffer_append(out, bytes, fx_utf8_encode((uint32_t)code, bytes));
+    fxtap_buffer_append(out, bytes, fx_utf8_encode(code, bytes));
     return FXTAP_OK;
 }
 
@@ -231,30 +232,20 @@ static bool is_decimal(const char *text)
     return c > text && c[-1] >= '0' && c[-1] <= '9';
 }
 
-/* The value of such a decimal, read without its point: so it is the same in any locale. */
+/* The value of such a decimal. */
 static double decimal_value(const char *text)
 {
-    char digits[128], plain_exponent[64];
-    size_t n = 0, n_exponent = 0;
-    long exponent = 0;
-    bool after_point = false;
-    for (; *text != '\0' && *text != 'e' && *text != 'E'; text++) {
-        if (*text != '.' && *text != '_') {
-            digits[n++] = *text;
-            exponent -= after_point;
-        }
-        after_point |= *text == '.';
-    }
-    for (text += *text != '\0'; *text != '\0'; text++) {
+    char plain[64];
+    size_t n = 0;
+    double value = 0;
+    for (text += *text == '+'; *text != '\0'; text++) {
         if (*text != '_') {
-            plain_exponent[n_exponent++] = *text;
+            plain[n++] = *text;
         }
     }
-    plain_exponent[n_exponent] = '\0';
-    long given = strtol(plain_exponent, NULL, 10);
-    exponent += given > 100000 ? 100000 : given < -100000 ? -100000 : given;
-    snprintf(digits + n, sizeof digits - n, "e%ld", exponent);
-    return strtod(digits, NULL);
+    plain[n] = '\0';
+    fx_read_double(plain, &value);
+    return value;
 }
 
 static fxtap_status read_number(parser *p, const key_row *key, double *out)

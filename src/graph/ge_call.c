@@ -1,9 +1,9 @@
 /* Calling an operator of the table: inputs, literals, attributes and the py line. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "graph/ge.h"
 #include "util/error.h"
+#include "util/number.h"
 
 const fx_ge_def *fx_ge_def_find(const char *type)
 {
@@ -225,7 +225,8 @@ static fx_val default_value(fx_attr_kind kind, const char *text, size_t length)
     switch (kind) {
     case FX_ATTR_FLOAT:
         value.kind = FX_VAL_FLOAT;
-        value.u.f = strtod(text, NULL);
+        value.u.f = 0;
+        fx_read_double(text, &value.u.f);
         break;
     case FX_ATTR_BOOL:
         value.kind = FX_VAL_BOOL;
@@ -236,7 +237,7 @@ static fx_val default_value(fx_attr_kind kind, const char *text, size_t length)
         value.u.text.bytes = text;
         value.u.text.length = length;
         break;
-    default: value.u.i = strtoll(text, NULL, 10); break;
+    default: fx_read_i64(text, &value.u.i); break;
     }
     return value;
 }

@@ -2,8 +2,9 @@
 #include "graph/recipe.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
+
+#include "util/number.h"
 
 #define MAX_ARGS 24
 
@@ -103,14 +104,13 @@ bool fx_scope_set(fx_reader *r, const char *text, size_t length, const fx_val *v
 static fx_val read_number(fx_reader *r)
 {
     fx_val value = {.kind = FX_VAL_INT};
-    char *end_int, *end_float;
-    value.u.i = strtoll(r->at, &end_int, 10);
-    double number = strtod(r->at, &end_float);
-    if (end_float > end_int) {
+    double number = 0;
+    size_t n_int = fx_read_i64(r->at, &value.u.i), n_float = fx_read_double(r->at, &number);
+    if (n_float > n_int) {
         value.kind = FX_VAL_FLOAT;
         value.u.f = number;
     }
-    r->at = end_float;
+    r->at += n_float;
     return value;
 }
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "graph/recipe.h"
+#include "util/number.h"
 
 typedef fx_val (*function)(fx_reader *reader, const fx_val *args, size_t n_args);
 
@@ -400,10 +401,12 @@ static fx_val raise(fx_reader *r, const fx_val *args, size_t n_args)
     char text[256];
     size_t length = 0;
     for (size_t i = 0; i < n_args && length < sizeof text; i++) {
+        char number[FX_NUMBER_BYTES];
+        fx_double_digits(fx_val_number(&args[i]), 6, number);
         int n = args[i].kind == FX_VAL_TEXT
                     ? snprintf(text + length, sizeof text - length, "%.*s", (int)args[i].u.text.length,
                                args[i].u.text.bytes)
-                    : snprintf(text + length, sizeof text - length, "%g", fx_val_number(&args[i]));
+                    : snprintf(text + length, sizeof text - length, "%s", number);
         length += n > 0 ? (size_t)n : 0;
     }
     fx_lower_raise(r->lower, "%s", length > 0 ? text : "not supported");

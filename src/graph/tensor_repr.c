@@ -79,14 +79,13 @@ static int number_text(const shown *s, size_t index, char *out, size_t capacity)
     if (isinf(value)) {
         return snprintf(out, capacity, "%s", value < 0 ? "-inf" : "inf");
     }
-    int length = s->is_scientific ? snprintf(out, capacity, "%.4e", value)
-                                  : snprintf(out, capacity, s->is_whole ? "%.0f." : "%.4f", value);
-    for (int i = 0; i < length; i++) { /* whatever the locale's decimal point */
-        if (out[i] == ',') {
-            out[i] = '.';
-        }
+    bool is_whole = s->is_whole && !s->is_scientific;
+    size_t length = fx_double_format(value, s->is_scientific ? 'e' : 'f', is_whole ? 0 : 4, out, capacity - is_whole);
+    if (is_whole) {
+        out[length++] = '.';
+        out[length] = '\0';
     }
-    return length;
+    return (int)length;
 }
 
 /* Indices that are shown along a dimension. */

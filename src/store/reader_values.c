@@ -1,10 +1,8 @@
 /* reader_values.c - the tensors of one step from the index: one query, rows in order of their slots. */
-#include <errno.h>
 #include <limits.h>
 #include <math.h>
 #include <sqlite3.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -12,6 +10,7 @@
 #include "store/reader_parts.h"
 #include "util/error.h"
 #include "util/memory.h"
+#include "util/number.h"
 
 enum column {
     C_SLOT,
@@ -67,20 +66,17 @@ static bool parse_extents(const char *text, int64_t extents[FXTAP_MAX_DIMS], int
 {
     int32_t ndim = 0;
     while (*text != '\0') {
-        char *end;
-        errno = 0;
-        long long value = strtoll(text, &end, 10);
-        if (end == text || errno != 0 || ndim == FXTAP_MAX_DIMS || *text == ' ') {
+        int64_t extent;
+        size_t n = fx_read_i64(text, &extent);
+        if (n == 0 || ndim == FXTAP_MAX_DIMS) {
             return false;
         }
-        extents[ndim++] = value;
-        if (*end == ',' && end[1] == '\0') {
+        extents[ndim++] = extent;
+        text += n;
+        if ((*text != ',' && *text != '\0') || (*text == ',' && text[1] == '\0')) {
             return false;
         }
-        if (*end != ',' && *end != '\0') {
-            return false;
-        }
-        text = *end == ',' ? end + 1 : end;
+        text += *text == ',';
     }
     *ndim_out = ndim;
     return true;
@@ -195,7 +191,8 @@ static void fill_bound(fx_rows *rows, int column, double *real_out, int64_t *int
         *real_out = (double)*integer_out;
         break;
     case SQLITE_TEXT: {
-        uint64_t value = strtoull(column_text(rows, column), NULL, 10);
+        uint64_t value = 0;
+        fx_read_u64(column_text(rows, column), &value);
         *integer_out = (int64_t)value;
         *real_out = (double)value;
         break;

@@ -11,6 +11,7 @@
 #include "util/error.h"
 #include "util/float_mode.h"
 #include "util/memory.h"
+#include "util/number.h"
 
 #define BLOCK_ELEMS 4096
 #define CHUNK 256
@@ -140,7 +141,10 @@ static fxtap_status check_request(const fxtap_view *view, double low, double hig
         return fx_error(FXTAP_E_UNSUPPORTED, "no histogram of elements of type %s", fxtap_dtype_name(view->dtype));
     }
     if (!isfinite(low) || !isfinite(high) || low > high) {
-        return fx_error(FXTAP_E_INVALID, "a histogram from %g to %g has no range", low, high);
+        char from[FX_NUMBER_BYTES], to[FX_NUMBER_BYTES];
+        fx_double_digits(low, 6, from);
+        fx_double_digits(high, 6, to);
+        return fx_error(FXTAP_E_INVALID, "a histogram from %s to %s has no range", from, to);
     }
     if (n_bins == 0) {
         return fx_error(FXTAP_E_INVALID, "a histogram needs at least one bin");

@@ -1,7 +1,10 @@
 #include "util/number.h"
 
+#include <assert.h>
 #include <float.h>
+#include <locale.h>
 #include <math.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,6 +22,91 @@ typedef struct decimal {
     int exponent;
 } decimal;
 
+/* ---- reading ---- */
+
+static locale_t c_locale;
+
+/* glibc has it ready: nothing is allocated, so it cannot fail. */
+static void make_c_locale(void)
+{
+    c_locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+    assert(c_locale != (locale_t)0);
+}
+
+static locale_t plain_locale(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, make_c_locale);
+    return c_locale;
+}
+
+static size_t count_digits(const char *text)
+{
+    return strspn(text, "0123456789");
+}
+
+size_t fx_read_u64(const char *text, uint64_t *out)
+{
+    size_t n = count_digits(text);
+    uint64_t value = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (__builtin_mul_overflow(value, 10u, &value) ||
+            __builtin_add_overflow(value, (uint64_t)(text[i] - '0'), &value)) {
+            return 0;
+        }
+    }
+    if (n > 0) {
+        *out = value;
+    }
+    return n;
+}
+
+size_t fx_read_i64(const char *text, int64_t *out)
+{
+    bool negative = text[0] == '-';
+    uint64_t value;
+    size_t n = fx_read_u64(text + negative, &value);
+    if (n == 0 || value > (uint64_t)INT64_MAX + negative) {
+        return 0;
+    }
+    *out = negative ? (int64_t)(0 - value) : (int64_t)value;
+    return n + negative;
+}
+
+/* Bytes of digits, a point and digits, an exponent: at least one digit in front of the exponent. */
+static size_t decimal_length(const char *text)
+{
+    size_t n = text[0] == '-', n_digits = count_digits(text + n);
+    n += n_digits;
+    if (text[n] == '.') {
+        size_t n_after = count_digits(text + n + 1);
+        n_digits += n_after;
+        n += 1 + n_after;
+    }
+    if (n_digits > 0 && (text[n] == 'e' || text[n] == 'E')) {
+        size_t sign = text[n + 1] == '-' || text[n + 1] == '+', n_exponent = count_digits(text + n + 1 + sign);
+        n += n_exponent > 0 ? 1 + sign + n_exponent : 0;
+    }
+    return n_digits > 0 ? n : 0;
+}
+
+size_t fx_read_double(const char *text, double *out)
+{
+    char copy[128]; /* strtod reads on where hexadecimal digits follow a "0" */
+    size_t n = decimal_length(text);
+    if (n > 0 && n < sizeof copy) {
+        memcpy(copy, text, n);
+        copy[n] = '\0';
+        text = copy;
+    }
+    if (n > 0) {
+        *out = strtod_l(text, NULL, plain_locale());
+    }
+    return n;
+}
+
+/* ---- writing ---- */
+
 /* `value` (finite, not negative) correctly rounded to `n_digits`. */
 static void round_to(double value, int n_digits, decimal *out)
 {
@@ -32,7 +120,26 @@ static void round_to(double value, int n_digits, decimal *out)
         }
     }
     out->digits[out->n_digits] = '\0';
-    out->exponent = (int)strtol(c + 1, NULL, 10);
+    int64_t exponent = 0;
+    fx_read_i64(c + 1 + (c[1] == '+'), &exponent);
+    out->exponent = (int)exponent;
+}
+
+size_t fx_double_format(double value, char conversion, int n_decimals, char *out, size_t capacity)
+{
+    char text[512]; /* the largest double has 309 digits in front of its point */
+    int length = snprintf(text, sizeof text, conversion == 'e' ? "%.*e" : "%.*f", n_decimals, value);
+    size_t n = 0;
+    bool after_point = false;
+    for (int i = 0; i < length && (size_t)i < sizeof text - 1 && n + 1 < capacity; i++) {
+        bool is_plain = strchr("0123456789+-einfa", text[i]) != NULL;
+        if (is_plain || !after_point) { /* the locale's decimal point, of any bytes, is one point */
+            out[n++] = is_plain ? text[i] : '.';
+        }
+        after_point |= !is_plain;
+    }
+    out[n] = '\0';
+    return n;
 }
 
 /* The digits as an integer with an exponent: text without a decimal point reads the same in any locale. */
@@ -45,7 +152,8 @@ static bool reads_back(const decimal *number, double value, bool single)
 {
     char text[64];
     integer_text(number, text);
-    return single ? strtof(text, NULL) == (float)value : strtod(text, NULL) == value;
+    locale_t plain = plain_locale();
+    return single ? strtof_l(text, NULL, plain) == (float)value : strtod_l(text, NULL, plain) == value;
 }
 
 /* The next decimal up, of the same number of digits. */

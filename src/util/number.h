@@ -1,5 +1,6 @@
 /*
- * number.h - decimal text of numbers, independent of the locale.
+ * number.h - decimal text of numbers, independent of the locale: nothing else in the library reads a number from text,
+ * or writes one that is no integer (scripts/check_locale.py).
  */
 #ifndef FX_UTIL_NUMBER_H
 #define FX_UTIL_NUMBER_H
@@ -18,6 +19,17 @@ size_t fx_float_text(float value, char out[FX_NUMBER_BYTES]);
 
 /* At most `n_digits` (1 to 17) significant digits, correctly rounded, trailing zeros dropped: as Python's %g. */
 size_t fx_double_digits(double value, int n_digits, char out[FX_NUMBER_BYTES]);
+
+/* As printf's "%.Ne" and "%.Nf" with a point; `conversion` is 'e' or 'f'. Cut at `capacity`; returns the length. */
+size_t fx_double_format(double value, char conversion, int n_decimals, char *out, size_t capacity);
+
+/*
+ * The decimal number that `text` begins with ("-12", "12", "1.5e-3": no blanks, no plus sign, no inf); returns how many
+ * bytes it takes, 0 where there is none or (integers) where it does not fit.
+ */
+size_t fx_read_i64(const char *text, int64_t *out);
+size_t fx_read_u64(const char *text, uint64_t *out);
+size_t fx_read_double(const char *text, double *out);
 
 /*
  * Integers, where thousands are formatted: printf takes a microsecond in a process in which a library has registered
