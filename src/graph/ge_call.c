@@ -70,7 +70,8 @@ static void see(dtypes_seen *seen, const fx_val *value)
             see(seen, &value->u.list.items[i]);
         }
     } else if (value->kind == FX_VAL_REF && value->u.ref.op != NULL && strcmp(value->u.ref.op->type, "Const") != 0) {
-        seen->bits |= (uint64_t)1 << value->u.ref.op->outputs[value->u.ref.output].dtype;
+        int dtype = value->u.ref.op->outputs[value->u.ref.output].dtype;
+        seen->bits |= dtype >= 0 && dtype < 64 ? (uint64_t)1 << dtype : 0;
     }
 }
 

@@ -176,15 +176,15 @@ static bool regroup(fx_lower *lower, const fx_pending *from, fx_pending *view)
         size_t last_old = at, last_new = i;
         while (have != want) {
             if (have < want) {
-                if (++last_old == n_old || old[last_old].size < 0 || place[last_old] != place[last_old - 1] + 1) {
+                if (++last_old == n_old || old[last_old].size < 0 || place[last_old] != place[last_old - 1] + 1 ||
+                    !fx_mul_i64(have, old[last_old].size, &have)) {
                     return false;
                 }
-                have *= old[last_old].size;
             } else {
-                if (++last_new == view->n_dims || view->dims[last_new].size < 0) {
+                if (++last_new == view->n_dims || view->dims[last_new].size < 0 ||
+                    !fx_mul_i64(want, view->dims[last_new].size, &want)) {
                     return false;
                 }
-                want *= view->dims[last_new].size;
             }
         }
         for (size_t j = i; j <= last_new; j++) {

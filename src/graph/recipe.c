@@ -4,9 +4,11 @@
 #include <math.h>
 #include <string.h>
 
+#include "util/memory.h"
 #include "util/number.h"
 
 #define MAX_ARGS 24
+#define MAX_REPEATS 1000 /* of a list, by a number of the graph */
 
 static const fx_val NONE = {.kind = FX_VAL_NONE};
 
@@ -418,7 +420,11 @@ static fx_val list_arithmetic(fx_reader *r, char op, const fx_val *a, const fx_v
 {
     bool is_repeat = op == '*' && b->kind == FX_VAL_INT;
     size_t n_a = a->u.list.n, n_b = is_repeat ? 0 : b->u.list.n;
-    size_t times = is_repeat ? (b->u.i > 0 && b->u.i < 1000 ? (size_t)b->u.i : 0) : 1;
+    size_t times = is_repeat ? (b->u.i > 0 ? (size_t)b->u.i : 0) : 1, n_items;
+    if (times > MAX_REPEATS || !fx_mul_size(n_a, times, &n_items)) {
+        fx_lower_raise(r->lower, "a list repeated more than %d times", MAX_REPEATS);
+        return NONE;
+    }
     fx_val list = fx_val_list(r->lower, NULL, 0);
     fx_val *items = fx_slab_alloc(&r->lower->ge->slab, n_a * times + n_b + 1, sizeof *items);
     if (items == NULL || list.kind != FX_VAL_LIST) {

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "graph/recipe.h"
+#include "util/memory.h"
 #include "util/number.h"
 
 typedef fx_val (*function)(fx_reader *reader, const fx_val *args, size_t n_args);
@@ -79,14 +80,20 @@ static fx_val rank(fx_reader *r, const fx_val *args, size_t n_args)
 static fx_val numel(fx_reader *r, const fx_val *args, size_t n_args)
 {
     fx_val list = shape(r, args, n_args);
-    uint64_t count = 1;
+    int64_t count = 1;
+    bool is_empty = false, is_huge = false;
     for (size_t i = 0; list.kind == FX_VAL_LIST && i < list.u.list.n; i++) {
-        if (list.u.list.items[i].u.i < 0) {
+        int64_t size = list.u.list.items[i].u.i;
+        if (size < 0) {
             return fx_val_int(-1);
         }
-        count *= (uint64_t)list.u.list.items[i].u.i;
+        is_empty |= size == 0;
+        is_huge |= !is_empty && !fx_mul_i64(count, size, &count);
     }
-    return fx_val_int((int64_t)count);
+    if (is_huge && !is_empty) {
+        fx_lower_raise(r->lower, "more elements than can be counted");
+    }
+    return fx_val_int(is_empty ? 0 : count);
 }
 
 static fx_val dynamic(fx_reader *r, const fx_val *args, size_t n_args)
@@ -113,6 +120,13 @@ static fx_val dtype(fx_reader *r, const fx_val *args, size_t n_args)
                                               : FX_GE_UNDEFINED);
 }
 
+/* A GE dtype among the arguments; anything else that a record may hold in its place is none. */
+static int dtype_number(const fx_val *value)
+{
+    bool is_one = (value->kind == FX_VAL_DTYPE || value->kind == FX_VAL_INT) && fx_ge_dtype_text((int)value->u.i) != NULL;
+    return is_one && value->u.i == (int)value->u.i ? (int)value->u.i : FX_GE_UNDEFINED;
+}
+
 static fx_val make_const(fx_reader *r, const fx_val *args, size_t n_args)
 {
     if (n_args == 0) {
@@ -121,7 +135,7 @@ static fx_val make_const(fx_reader *r, const fx_val *args, size_t n_args)
     if (args[0].kind == FX_VAL_REF) {
         return args[0];
     }
-    int as = n_args > 1 ? (int)args[1].u.i : FX_GE_UNDEFINED;
+    int as = n_args > 1 ? dtype_number(&args[1]) : FX_GE_UNDEFINED;
     return fx_val_ref(fx_ge_const(r->lower->ge, &args[0], as));
 }
 
@@ -136,7 +150,7 @@ static fx_val to(fx_reader *r, const fx_val *args, size_t n_args)
     if (dtype(r, args, 1).u.i == args[1].u.i) {
         return args[0];
     }
-    fx_named_val attr = {"dst_type", 8, fx_val_int(args[1].u.i)};
+    fx_named_val attr = {"dst_type", 8, fx_val_int(dtype_number(&args[1]))};
     fx_ge_op *op = fx_ge_call(r->lower->ge, "Cast", args, 1, &attr, 1, 0);
     fx_ref ref = {op, 0};
     fx_val value = fx_val_ref(ref);
@@ -208,8 +222,13 @@ static fx_val len(fx_reader *r, const fx_val *args, size_t n_args)
 
 static fx_val range(fx_reader *r, const fx_val *args, size_t n_args)
 {
-    int64_t first = n_args > 1 ? args[0].u.i : 0, last = n_args > 0 ? args[n_args - 1].u.i : 0;
-    size_t n = last > first && last - first < 4096 ? (size_t)(last - first) : 0;
+    enum { MOST = 4096 };
+    int64_t first = n_args > 1 ? args[0].u.i : 0, last = n_args > 0 ? args[n_args - 1].u.i : 0, difference = MOST;
+    if (last > first && (!fx_sub_i64(last, first, &difference) || difference >= MOST)) {
+        fx_lower_raise(r->lower, "a range of %d numbers or more", MOST);
+        return NONE;
+    }
+    size_t n = last > first ? (size_t)difference : 0;
     fx_val list = fx_val_list(r->lower, NULL, 0);
     fx_val *items = fx_slab_alloc(&r->lower->ge->slab, n + 1, sizeof *items);
     if (items == NULL || list.kind != FX_VAL_LIST) {
@@ -371,7 +390,7 @@ static fx_val typed(fx_reader *r, const fx_val *args, size_t n_args)
 {
     (void)r;
     if (n_args > 1 && args[0].kind == FX_VAL_REF) {
-        args[0].u.ref.op->outputs[args[0].u.ref.output].dtype = (int)args[1].u.i;
+        args[0].u.ref.op->outputs[args[0].u.ref.output].dtype = dtype_number(&args[1]);
     }
     return n_args > 0 ? args[0] : NONE;
 }

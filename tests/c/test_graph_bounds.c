@@ -343,6 +343,73 @@ static void test_constants(void **state)
     }
 }
 
+static fxtap_value size_list(fxtap_graph *g, size_t n, const int64_t *sizes)
+{
+    fxtap_value items[8];
+    for (size_t i = 0; i < n; i++) {
+        items[i] = sg_int(g, sizes[i]);
+    }
+    return sg_list(g, FXTAP_V_LIST, n, items);
+}
+
+static fxtap_value tensor_of(fxtap_graph *g, size_t n, const int64_t *sizes)
+{
+    fxtap_value items[8], value = 0;
+    for (size_t i = 0; i < n; i++) {
+        items[i] = sg_int(g, sizes[i]);
+    }
+    fxtap_tensor_meta meta = {.struct_size = sizeof meta, .dtype = FXTAP_FLOAT32, .shape = items, .n_dims = n};
+    assert_int_equal(fxtap_graph_add_tensor(g, &meta, &value), FXTAP_OK);
+    return value;
+}
+
+/* Sizes whose products do not fit: a reshape of a transposed tensor, which is regrouped, and a count of elements. */
+static void test_huge_sizes(void **state)
+{
+    (void)state;
+    const int64_t before[] = {7, (int64_t)1 << 32, (int64_t)1 << 33}, turned[] = {(int64_t)1 << 32, (int64_t)1 << 33, 7};
+    const int64_t after[] = {(int64_t)1 << 62, 4, 7};
+    fxtap_graph *g = sg_graph(FXTAP_GRAPH_INFERENCE);
+    fxtap_node x = sg_node(g, FXTAP_OP_PLACEHOLDER, "n0", "n0", 0, NULL, tensor_of(g, 3, before));
+    fxtap_value permute[] = {sg_ref(g, x), size_list(g, 3, (const int64_t[]){1, 2, 0})};
+    fxtap_node y = sg_node(g, FXTAP_OP_CALL_FUNCTION, "p", "aten.permute.default", 2, permute, tensor_of(g, 3, turned));
+    fxtap_value reshape[] = {sg_ref(g, y), size_list(g, 3, after)};
+    fxtap_node z = sg_node(g, FXTAP_OP_CALL_FUNCTION, "r", "aten.view.default", 2, reshape, tensor_of(g, 3, after));
+    fxtap_value ref = sg_ref(g, z);
+    sg_node(g, FXTAP_OP_CALL_FUNCTION, "s", "aten.sin.default", 1, &ref, tensor_of(g, 3, after));
+    sg_node(g, FXTAP_OP_CALL_FUNCTION, "m", "aten.mean.default", 1, &ref, tensor_of(g, 0, after));
+    sg_node(g, FXTAP_OP_OUTPUT, "output", "output", 1, &ref, 0);
+    fxtap_buffer text;
+    assert_int_equal(print(g, FXTAP_PRINT_PY, &text), FXTAP_OK);
+    const char *first = strstr(text.bytes, "ge.Transpose("); /* made before the reshape: they are not one view */
+    assert_true(first != NULL && strstr(first, "ge.Reshape(") != NULL);
+    fxtap_buffer_clear(&text);
+    use(g);
+    fxtap_graph_free(g);
+}
+
+/* More pieces than a recipe counts: said, not left out. */
+static void test_many_pieces(void **state)
+{
+    (void)state;
+    enum { PIECES = 5000 };
+    fxtap_graph *g = sg_graph(FXTAP_GRAPH_INFERENCE);
+    fxtap_value *metas = calloc(PIECES, sizeof *metas);
+    assert_non_null(metas);
+    for (size_t i = 0; i < PIECES; i++) {
+        metas[i] = sg_tensor(g, FXTAP_FLOAT32, "cpu", "1");
+    }
+    fxtap_node x = sg_node(g, FXTAP_OP_PLACEHOLDER, "n0", "n0", 0, NULL, sg_tensor(g, FXTAP_FLOAT32, "cpu", "5000"));
+    fxtap_value args[] = {sg_ref(g, x), sg_int(g, 1)};
+    sg_node(g, FXTAP_OP_CALL_FUNCTION, "s", "aten.split.Tensor", 2, args, sg_list(g, FXTAP_V_LIST, PIECES, metas));
+    free(metas);
+    fxtap_buffer text;
+    assert_int_equal(print(g, FXTAP_PRINT_TXT, &text), FXTAP_OK);
+    assert_non_null(strstr(text.bytes, "a range of 4096 numbers or more"));
+    fxtap_buffer_clear(&text);
+    fxtap_graph_free(g);
+}
+
 /* Quotients nest in loops of the parser: the texts of all levels together are many times the expression. */
 static void test_symbol_memory(void **state)
 {
@@ -367,7 +434,8 @@ int main(void)
         cmocka_unit_test(test_doubling),      cmocka_unit_test(test_doubling_text), cmocka_unit_test(test_chain),
         cmocka_unit_test(test_wide_results),  cmocka_unit_test(test_many_items),    cmocka_unit_test(test_subgraphs),
         cmocka_unit_test(test_few_subgraphs), cmocka_unit_test(test_long_names),    cmocka_unit_test(test_deep_wires),
-        cmocka_unit_test(test_constants),     cmocka_unit_test(test_symbol_memory),
+        cmocka_unit_test(test_constants),     cmocka_unit_test(test_symbol_memory), cmocka_unit_test(test_huge_sizes),
+        cmocka_unit_test(test_many_pieces),
     };
     alarm(SECONDS_MAX);
     return cmocka_run_group_tests(tests, NULL, NULL);
