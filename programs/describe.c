@@ -1,6 +1,7 @@
 #include "describe.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 
 #include "text.h"
@@ -82,8 +83,10 @@ void describe_stats(fxtap_buffer *out, const char *indent, const fxtap_stats *st
         fxtap_buffer_printf(out, "%sno elements\n", indent);
         return;
     }
-    fxtap_buffer_text(out, indent);
-    append_range(out, stats);
+    if (!isnan(stats->abs_max)) {
+        fxtap_buffer_text(out, indent);
+        append_range(out, stats);
+    }
     if (stats->finite_count > 0) {
         fxtap_buffer_text(out, indent);
         append_moments(out, stats);

@@ -1,4 +1,5 @@
 /* ls_machine.c - fxtap ls for programs: JSON and CSV. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -310,7 +311,9 @@ static void csv_stats(fxtap_buffer *out, const fxtap_stats *stats)
     }
     const double reals[] = {stats->abs_max, stats->mean, stats->std, stats->rms, stats->l2_norm};
     for (size_t i = 0; i < sizeof reals / sizeof *reals; i++) {
-        fxtap_buffer_double(&field, reals[i]);
+        if (i > 0 || !isnan(reals[i])) { /* absent where the range is */
+            fxtap_buffer_double(&field, reals[i]);
+        }
         csv_take(out, &field);
     }
     const uint64_t counts[] = {stats->count, stats->nan_count, stats->pos_inf_count, stats->neg_inf_count,

@@ -9,7 +9,8 @@
  *  - min, max: over the elements that are not NaN, infinities included; absent for complex and when there is none.
  *    -0.0 counts as less than 0.0.
  *    Integers and bool have them exactly in min_int / max_int (unsigned 64-bit: read as uint64_t).
- *  - abs_max: largest magnitude (complex: modulus), infinities included. int64 minimum gives 2^63 exactly.
+ *  - abs_max: largest magnitude (complex: modulus) of the elements that are not NaN, infinities included; NaN when there
+ *    is none. int64 minimum gives 2^63 exactly.
  *  - mean, std (population), rms, l2_norm: over the finite elements, accumulated in float64 or wider; integers
  *    exactly, rounded once at the end. rms = sqrt(sum |x|^2 / n), l2_norm = sqrt(sum |x|^2). NaN where n is 0.
  *    Complex mean is (mean, mean_imag); std is sqrt(mean(|x - mean|^2)).

@@ -1,4 +1,6 @@
 /* report_type.c - the type fxtap._core.Report: a finished comparison as plain Python values, or printed. */
+#include <math.h>
+
 #include "compare.h"
 #include "errors.h"
 #include "reader.h"
@@ -76,10 +78,16 @@ static PyObject *worst(const fxtap_pair *pair)
     return list;
 }
 
+static PyObject *known(bool is_known, double value)
+{
+    return is_known ? PyFloat_FromDouble(value) : Py_NewRef(Py_None);
+}
+
 static PyObject *stats(const fxtap_stats *s)
 {
-    return Py_BuildValue("{s:d,s:d,s:d,s:d,s:d,s:d,s:d,s:K,s:K,s:K,s:K}", "min", s->min, "max", s->max, "mean", s->mean,
-                         "std", s->std, "rms", s->rms, "l2_norm", s->l2_norm, "abs_max", s->abs_max, "count",
+    return Py_BuildValue("{s:N,s:N,s:d,s:d,s:d,s:d,s:N,s:K,s:K,s:K,s:K}", "min", known(s->has_range, s->min), "max",
+                         known(s->has_range, s->max), "mean", s->mean, "std", s->std, "rms", s->rms, "l2_norm",
+                         s->l2_norm, "abs_max", known(!isnan(s->abs_max), s->abs_max), "count",
                          (unsigned long long)s->count, "nan_count", (unsigned long long)s->nan_count, "pos_inf_count",
                          (unsigned long long)s->pos_inf_count, "neg_inf_count", (unsigned long long)s->neg_inf_count);
 }

@@ -1,4 +1,6 @@
 /* tensors_type.c - the type fxtap._core.Tensors: saved tensors of a dump, one at a time or column by column. */
+#include <math.h>
+
 #include "errors.h"
 #include "reader.h"
 
@@ -106,7 +108,7 @@ static PyObject *mean(const fxtap_stats *stats)
     X(std, t->has_stats, PyFloat_FromDouble(stats->std))                                                               \
     X(rms, t->has_stats, PyFloat_FromDouble(stats->rms))                                                               \
     X(l2_norm, t->has_stats, PyFloat_FromDouble(stats->l2_norm))                                                       \
-    X(abs_max, t->has_stats, PyFloat_FromDouble(stats->abs_max))                                                       \
+    X(abs_max, t->has_stats && !isnan(stats->abs_max), PyFloat_FromDouble(stats->abs_max))                             \
     X(nan_count, t->has_stats, PyLong_FromUnsignedLongLong(stats->nan_count))                                          \
     X(pos_inf_count, t->has_stats, PyLong_FromUnsignedLongLong(stats->pos_inf_count))                                  \
     X(neg_inf_count, t->has_stats, PyLong_FromUnsignedLongLong(stats->neg_inf_count))                                  \

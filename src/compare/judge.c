@@ -121,6 +121,13 @@ static double apart(double golden, double target)
     return golden == target || (isnan(golden) && isnan(target)) ? 0.0 : fabs(target - golden);
 }
 
+/* Two statistics that are absent on both sides (NaN) are equal, though no tolerance can be made of them. */
+static bool are_near(double golden, double target, double scale, const fx_tolerance *tolerance)
+{
+    double distance = apart(golden, target);
+    return distance == 0.0 || distance <= tolerance->atol + tolerance->rtol * fabs(scale);
+}
+
 /*
  * Integers and text of other bytes are other values, whatever their statistics; floats need not be (0.0 and -0.0, NaN).
  * Hashes that are equal have settled the pair before.
@@ -150,9 +157,8 @@ static fxtap_status judge_statistics(bout *b)
     }
     bool is_close = g->nan_count == t->nan_count && g->pos_inf_count == t->pos_inf_count &&
                     g->neg_inf_count == t->neg_inf_count &&
-                    apart(g->abs_max, t->abs_max) <= tolerance.atol + tolerance.rtol * fabs(g->abs_max) &&
-                    apart(g->rms, t->rms) <= tolerance.atol + tolerance.rtol * fabs(g->rms) &&
-                    apart(g->mean, t->mean) <= tolerance.atol + tolerance.rtol * fabs(g->rms);
+                    are_near(g->abs_max, t->abs_max, g->abs_max, &tolerance) &&
+                    are_near(g->rms, t->rms, g->rms, &tolerance) && are_near(g->mean, t->mean, g->rms, &tolerance);
     return detail(b, is_close ? FXTAP_CLOSE : FXTAP_DIFFERENT, "judged by statistics alone: there is no file");
 }
 

@@ -155,7 +155,11 @@ static void put_stat(page *p, const fxtap_print_stat *stat)
         put_number(p, stats->mean);
         put_number(p, stats->std);
         put_number(p, stats->rms);
-        put_number(p, stats->abs_max);
+        if (isnan(stats->abs_max)) { /* absent, as the range is */
+            fxtap_json_null(&p->json, NULL);
+        } else {
+            put_number(p, stats->abs_max);
+        }
     }
     fxtap_json_end_array(&p->json);
 }

@@ -218,7 +218,8 @@ static void fill_stats(fx_rows *rows, fxtap_tensor_info *info)
         fill_bound(rows, C_MIN, &stats->min, &stats->min_int);
         fill_bound(rows, C_MAX, &stats->max, &stats->max_int);
     }
-    stats->abs_max = real_or_nan(rows, C_ABS_MAX);
+    bool has_some = stats->count > stats->nan_count; /* indexes of before say 0 where there is none */
+    stats->abs_max = has_some ? real_or_nan(rows, C_ABS_MAX) : NAN;
     stats->mean = real_or_nan(rows, C_MEAN);
     stats->mean_imag = real_or_nan(rows, C_MEAN_IMAG);
     stats->std = real_or_nan(rows, C_STD);

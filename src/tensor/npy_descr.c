@@ -1,4 +1,7 @@
-/* npy_descr.c - NumPy's type strings: an optional byte order, a letter, a size, as "<f4". */
+/*
+ * npy_descr.c - NumPy's type strings: an optional byte order, a letter, a size, as "<f4"; what other programs write and
+ * NumPy reads as well: a letter alone, as "?" or ">d", and names, as "float32".
+ */
 #include <inttypes.h>
 #include <string.h>
 
@@ -19,6 +22,39 @@ static const struct {
 static fxtap_status malformed(const char *name, const char *descr)
 {
     return fx_error_at(FXTAP_E_FORMAT, name, "descr '%s' is no NumPy dtype", descr);
+}
+
+/* Without a size, and in any byte order: the letters of C's types and NumPy's own. Names have none. C's long has 8 bytes. */
+static const struct {
+    const char *word;
+    const char *means;
+} words[] = {
+    {"?", "b1"},      {"b", "i1"},      {"B", "u1"},       {"h", "i2"},        {"H", "u2"},         {"i", "i4"},
+    {"I", "u4"},      {"l", "i8"},      {"L", "u8"},       {"q", "i8"},        {"Q", "u8"},         {"p", "i8"},
+    {"P", "u8"},      {"n", "i8"},      {"N", "u8"},       {"e", "f2"},        {"f", "f4"},         {"d", "f8"},
+    {"g", "f16"},     {"F", "c8"},      {"D", "c16"},      {"G", "c32"},       {"U", "U0"},         {"c", "S1"},
+    {"bool", "b1"},   {"bool_", "b1"},  {"int8", "i1"},    {"byte", "i1"},     {"uint8", "u1"},     {"ubyte", "u1"},
+    {"int16", "i2"},  {"short", "i2"},  {"uint16", "u2"},  {"ushort", "u2"},   {"int32", "i4"},     {"intc", "i4"},
+    {"uint32", "u4"}, {"uintc", "u4"},  {"int64", "i8"},   {"int", "i8"},      {"int_", "i8"},      {"intp", "i8"},
+    {"long", "i8"},   {"longlong", "i8"}, {"uint64", "u8"}, {"uint", "u8"},    {"uintp", "u8"},     {"ulong", "u8"},
+    {"ulonglong", "u8"}, {"float16", "f2"}, {"half", "f2"}, {"float32", "f4"}, {"single", "f4"},    {"float64", "f8"},
+    {"double", "f8"}, {"float", "f8"},  {"float128", "f16"}, {"longdouble", "f16"}, {"complex64", "c8"}, {"csingle", "c8"},
+    {"complex128", "c16"}, {"cdouble", "c16"}, {"complex", "c16"}, {"complex256", "c32"}, {"clongdouble", "c32"},
+    {"str", "U0"},    {"str_", "U0"},   {"unicode", "U0"}, {"bytes", "S0"},    {"bytes_", "S0"},    {"object", "O"},
+    {"object_", "O"}, {"void", "V0"},
+};
+
+/* The letter and size that stand for a word; the text itself where it is none. */
+static const char *without_words(const char *text, bool has_order)
+{
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        if (strcmp(words[i].word, text) == 0 && (!has_order || text[1] == '\0')) {
+            return words[i].means;
+        }
+    }
+    bool is_time = strncmp(text, "datetime64", 10) == 0 || strncmp(text, "timedelta64", 11) == 0;
+    const char unit = is_time ? text[strcspn(text, "4") + 1] : 'x';
+    return unit == '\0' || unit == '[' ? "M8" : text; /* "datetime64[ns]" */
 }
 
 /* Kinds that NumPy has and a tensor has not; NULL for a letter that is none. */
@@ -74,11 +110,17 @@ static bool find_type(char kind, uint64_t size, fxtap_dtype *out)
 fxtap_status fx_npy_parse_descr(const char *name, fx_npy_header *header)
 {
     const char *c = header->descr;
+    bool has_order = *c != '\0' && strchr("<>|=!", *c) != NULL;
     header->big_endian = *c == '>' || *c == '!';
-    c += *c != '\0' && strchr("<>|=!", *c) != NULL;
+    c += has_order;
+    if (strchr(c, ',') != NULL || (*c >= '0' && *c <= '9')) { /* "f4,i4", "2f4" */
+        return fx_error_at(FXTAP_E_UNSUPPORTED, name, "descr '%s' is a structured dtype, not supported", header->descr);
+    }
+    c = without_words(c, has_order);
     char kind = *c;
     const char *foreign = foreign_kind(kind);
-    if (foreign != NULL) {
+    size_t n_digits = kind == '\0' ? 0 : strspn(c + 1, "0123456789");
+    if (foreign != NULL && (c[1 + n_digits] == '\0' || c[1 + n_digits] == '[')) { /* "M8[ns]" */
         return fx_error_at(FXTAP_E_UNSUPPORTED, name, "descr '%s' is %s", header->descr, foreign);
     }
     uint64_t size;

@@ -281,13 +281,14 @@ void fx_stats_finish(const fx_stats_state *state, fxtap_stats *out)
         .neg_inf_count = state->neg_inf_count,
         .zero_count = state->zero_count,
         .subnormal_count = state->subnormal_count,
+        .abs_max = NAN,
     };
     fxtap_dtype_class kind = fxtap_dtype_class_of(state->saved);
     if (kind == FXTAP_CLASS_FLOAT) {
         finish_range(state, out);
         finish_moments(state, out);
     } else if (kind == FXTAP_CLASS_COMPLEX) {
-        out->abs_max = state->abs_max;
+        out->abs_max = state->count > state->nan_count ? state->abs_max : NAN;
         finish_moments(state, out);
     } else {
         fx_stats_finish_ints(state, out);

@@ -1,5 +1,6 @@
 """fxtap.open: dumps of fxtap and of TorchAir, lazily, as NumPy and pandas."""
 
+import sqlite3
 import tarfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -152,6 +153,64 @@ def test_threads_that_load_and_look(tmp_path: Path) -> None:
         for k, value in enumerate(found):
             expected = {"min": k % 8, "max": k % 8, "shape": (300_000,), "count": 300_000}
             assert names[k] not in expected or value == expected[names[k]]
+
+
+def _spellings() -> list[str]:
+    """Every word and letter that some NumPy takes for a dtype, and some that none takes, in each byte order."""
+    words = {name for name in np._core.numerictypes.sctypeDict if isinstance(name, str)}  # type: ignore[attr-defined]
+    words |= set("?bBhHiIlLqQpPnNefdgFDGSUVOMmacTxyz") | {"b1", "i1", "u2", "i4", "u8", "f2", "f4", "f8", "c8", "c16", "f04"}
+    words |= {"float", "int", "complex", "str", "unicode", "datetime64[ns]", "M8[us]", "m8", "V8", "S5", "U3", "f4,i4", "2f4"}
+    words |= {"", "FLOAT32", "float8", "float 32", "int0x", "i16", "f4 ", " f4", "ixy", "Sxy", "Objects", "f-4", "datetime65"}
+    return sorted(order + word for word in words for order in ("", "<", ">", "=", "|"))
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_every_spelling_of_a_dtype(tmp_path: Path) -> None:
+    known = {np.dtype(code).str for code in "?bBhHiIqQefdFD"} | {np.dtype(f">{code}").str for code in "hHiIqQefdFD"}
+    n_read = 0
+    for i, descr in enumerate(_spellings()):
+        header = f"{{'descr': {descr!r}, 'fortran_order': False, 'shape': (3,), }}".ljust(117) + "\n"
+        path = tmp_path / f"{i}.npy"
+        path.write_bytes(b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header.encode() + bytes([1] * 96))
+        try:
+            dtype = np.dtype(descr)
+        except (TypeError, ValueError):
+            dtype = None
+        tensor = fxtap.open(path).tensors()[0]
+        if dtype is not None and dtype.str in known:
+            expected = np.frombuffer(bytes([1] * 96), dtype)[:3]
+            assert (tensor.dtype, tensor.count) == (dtype.name, 3), descr
+            assert tensor.abs_max == float(abs(expected[0].item())), descr
+            n_read += 1
+            continue
+        if dtype is not None and dtype.kind == "U":
+            assert tensor.dtype == "str", descr
+            continue
+        with pytest.raises(ValueError) as raised:
+            tensor.dtype  # noqa: B018
+        assert "is no NumPy dtype" not in str(raised.value) or dtype is None, (descr, str(raised.value))
+    assert n_read > 150
+
+
+@pytest.mark.parametrize("type_", ["npy", "stats"])
+def test_nothing_is_largest(tmp_path: Path, type_: str) -> None:
+    values = (torch.full((3,), torch.nan), torch.zeros(0), torch.full((2,), torch.nan, dtype=torch.complex64))
+
+    def model(*given: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return tuple(torch.neg(value) for value in given)
+
+    run(tmp_path / "good", model, *values, type=type_)
+    other = torch.full((3,), 0x7FC00001, dtype=torch.int32).view(torch.float32)  # another NaN: other bytes, equal values
+    run(tmp_path / "bad", model, other, *values[1:], type=type_)
+    tensors = fxtap.open(tmp_path / "good").tensors("aten.neg*")
+    assert len(tensors) == 6
+    assert [(tensor.abs_max, tensor.min, tensor.max) for tensor in tensors] == [(None, None, None)] * 6
+    assert tensors.to_pandas()["abs_max"].isna().all()
+    (index,) = (tmp_path / "good").rglob("fxtap.db")
+    with sqlite3.connect(index) as database:
+        assert database.execute("SELECT count(*), count(abs_max), count(min) FROM value").fetchone()[1:] == (0, 0)
+    report = fxtap.compare(tmp_path / "good", tmp_path / "bad")
+    assert report.verdict in ("same", "close") and report.counts["different"] == 0
 
 
 def test_none_is_recorded_without_a_file(tmp_path: Path) -> None:
