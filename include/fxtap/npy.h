@@ -2,8 +2,13 @@
  * fxtap/npy.h - NumPy's .npy files, read and written.
  *
  * Read: format versions 1, 2 and 3, both byte orders, both memory orders, memory-mapped (a file of any size costs
- * address space alone). Nothing is trusted: every length is held against the bytes that remain before anything is
- * allocated. Object arrays are refused (FXTAP_E_UNSUPPORTED), never unpickled.
+ * address space alone; no descriptor stays open). Nothing is trusted: every length is held against the bytes that remain
+ * before anything is allocated. Object arrays are refused (FXTAP_E_UNSUPPORTED), never unpickled.
+ *
+ * A mapping is the file itself: where another process cuts a file short after it was opened, whoever reads the missing
+ * pages gets SIGBUS, and where one writes into it, other values. With FXTAP_READ_COPY a file is read into memory when
+ * it is opened, and what happens to it later does not matter; it costs memory of the file's size.
+ *
  * Written: version 1 (2 where the header needs it), little-endian, the data 64-byte aligned.
  *
  * Format: https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html
@@ -30,6 +35,11 @@ typedef struct fxtap_npy fxtap_npy; /* an open file; one thread at a time, or an
  * The caller owns *out and frees it with fxtap_npy_close().
  */
 FXTAP_API fxtap_status fxtap_npy_open(const char *path, fxtap_npy **out);
+
+#define FXTAP_READ_COPY 1u /* read the whole file when it is opened, in place of mapping it */
+
+/* The same with FXTAP_READ_ flags; FXTAP_E_INVALID for unknown ones. */
+FXTAP_API fxtap_status fxtap_npy_open_with(const char *path, uint32_t flags, fxtap_npy **out);
 
 /* The same over bytes in memory, which stay the caller's and must outlive *out. `name` is for messages. */
 FXTAP_API fxtap_status fxtap_npy_open_bytes(const char *name, const void *bytes, size_t n_bytes, fxtap_npy **out);

@@ -45,6 +45,8 @@ typedef enum fxtap_origin_kind {
  * reader stays as it was, and the call may be repeated.
  */
 FXTAP_API fxtap_status fxtap_reader_open(const char *path, fxtap_reader **out);
+/* The same with FXTAP_READ_ flags of fxtap/npy.h, which hold for every file that is read through it. */
+FXTAP_API fxtap_status fxtap_reader_open_with(const char *path, uint32_t flags, fxtap_reader **out);
 FXTAP_API void fxtap_reader_close(fxtap_reader *reader);
 
 FXTAP_API fxtap_origin_kind fxtap_reader_kind(const fxtap_reader *reader);

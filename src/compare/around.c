@@ -167,10 +167,10 @@ static void widen(const fxtap_stats *stats, double *low, double *high)
     }
 }
 
-static fxtap_status count_values(const char *path, double low, double high, uint64_t *bins)
+static fxtap_status count_values(const char *path, uint32_t flags, double low, double high, uint64_t *bins)
 {
     fxtap_npy *file;
-    fxtap_status status = fx_npy_open_at(AT_FDCWD, path, path, &file);
+    fxtap_status status = fx_npy_open_at(AT_FDCWD, path, path, flags, &file);
     if (status == FXTAP_OK) {
         status = fxtap_stats_histogram(fxtap_npy_view(file), low, high, N_BINS, bins);
         fxtap_npy_close(file);
@@ -179,7 +179,7 @@ static fxtap_status count_values(const char *path, double low, double high, uint
 }
 
 /* Fills the histograms of one pair where both files can be read; only NOMEM fails. */
-static fxtap_status add_histogram(fx_arena *arena, fxtap_pair *pair)
+static fxtap_status add_histogram(fx_arena *arena, fxtap_pair *pair, uint32_t flags)
 {
     double low = INFINITY, high = -INFINITY;
     if (pair->golden_stats == NULL || pair->golden_path == NULL || pair->target_path == NULL) {
@@ -196,9 +196,9 @@ static fxtap_status add_histogram(fx_arena *arena, fxtap_pair *pair)
     if (histograms == NULL || golden == NULL || target == NULL) {
         return FXTAP_E_NOMEM;
     }
-    fxtap_status status = count_values(pair->golden_path, low, high, golden);
+    fxtap_status status = count_values(pair->golden_path, flags, low, high, golden);
     if (status == FXTAP_OK) {
-        status = count_values(pair->target_path, low, high, target);
+        status = count_values(pair->target_path, flags, low, high, target);
     }
     if (status == FXTAP_OK) {
         *histograms = (fxtap_histograms){low, high, N_BINS, golden, target};
@@ -207,12 +207,12 @@ static fxtap_status add_histogram(fx_arena *arena, fxtap_pair *pair)
     return status == FXTAP_E_NOMEM ? status : FXTAP_OK;
 }
 
-fxtap_status fx_add_histograms(fxtap_report *report, const bool *chosen)
+fxtap_status fx_add_histograms(fxtap_report *report, const bool *chosen, uint32_t flags)
 {
     fxtap_status status = FXTAP_OK;
     for (size_t i = 0; i < report->n_pairs && status == FXTAP_OK; i++) {
         if (chosen[i]) {
-            status = add_histogram(&report->arena, &report->pairs[i]);
+            status = add_histogram(&report->arena, &report->pairs[i], flags);
         }
     }
     return status;

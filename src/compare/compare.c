@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "compare/batch.h"
+#include "store/list_step.h"
 #include "util/error.h"
 #include "util/float_mode.h"
 #include "util/memory.h"
@@ -96,15 +97,16 @@ static fxtap_status begin(fx_comparison *c, fxtap_reader *golden, fxtap_reader *
     return status;
 }
 
-static fxtap_status add_details(fxtap_report *report, bool is_whole)
+static fxtap_status add_details(fx_comparison *c, bool is_whole)
 {
     bool *chosen = NULL;
-    fxtap_status status = fx_choose_details(report, is_whole, &chosen);
+    fxtap_status status = fx_choose_details(c->report, is_whole, &chosen);
     if (status == FXTAP_OK && is_whole) {
-        fx_trim_details(report, chosen);
+        fx_trim_details(c->report, chosen);
     }
     if (status == FXTAP_OK) {
-        status = fx_add_histograms(report, chosen);
+        uint32_t flags = fx_reader_flags(c->golden.reader) | fx_reader_flags(c->target.reader);
+        status = fx_add_histograms(c->report, chosen, flags);
     }
     fx_free(chosen);
     return status;
@@ -133,7 +135,7 @@ static fxtap_status complete(fx_comparison *c)
     fxtap_status status = fx_link_origins(c->report, is_whole);
     status = status == FXTAP_OK ? keep_explanation(c) : status;
     if (status == FXTAP_OK) {
-        status = add_details(c->report, is_whole);
+        status = add_details(c, is_whole);
     }
     if (status == FXTAP_OK && is_whole) { /* a shard sees a part of what a line may match */
         status = fx_map_warn(c->map, c->options->map_path, c->report);

@@ -168,6 +168,6 @@ void fx_trim_details(fxtap_report *report, const bool *chosen);
 /* ---- around.c ---- */
 
 /* Histograms of the chosen pairs, from their files. */
-fxtap_status fx_add_histograms(fxtap_report *report, const bool *chosen);
+fxtap_status fx_add_histograms(fxtap_report *report, const bool *chosen, uint32_t flags);
 
 #endif

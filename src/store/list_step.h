@@ -22,6 +22,8 @@ fxtap_tensor_list *fx_tensor_list_create(void);
 fxtap_status fx_reader_list_step(fxtap_reader *reader, const fxtap_step_info *step, const fxtap_tensor_query *query,
                                  fxtap_tensor_list *list);
 
+uint32_t fx_reader_flags(const fxtap_reader *reader); /* FXTAP_READ_ */
+
 /* Whether a step's folder was opened, and nothing but that step is meant. */
 bool fx_reader_is_one_step(const fxtap_reader *reader);
 

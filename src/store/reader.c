@@ -12,7 +12,15 @@
 
 fxtap_status fxtap_reader_open(const char *path, fxtap_reader **out)
 {
+    return fxtap_reader_open_with(path, 0, out);
+}
+
+fxtap_status fxtap_reader_open_with(const char *path, uint32_t flags, fxtap_reader **out)
+{
     char resolved[PATH_MAX];
+    if ((flags & ~FXTAP_READ_COPY) != 0) {
+        return fx_error(FXTAP_E_INVALID, "reading has no flags 0x%x", (unsigned)flags);
+    }
     if (realpath(path, resolved) == NULL) {
         return fx_error_errno(errno, "open", path);
     }
@@ -21,6 +29,7 @@ fxtap_status fxtap_reader_open(const char *path, fxtap_reader **out)
         return FXTAP_E_NOMEM;
     }
     reader->texts.arena = &reader->arena;
+    reader->flags = flags;
     reader->path = fx_text_copy(&reader->arena, resolved, strlen(resolved));
     fxtap_status status = reader->path != NULL ? fx_reader_find(reader) : FXTAP_E_NOMEM;
     fx_index_release(reader);

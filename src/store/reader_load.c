@@ -54,10 +54,10 @@ fxtap_status fx_tensor_open_in(const fxtap_tensor_list *list, size_t i, fx_folde
         return fx_error(FXTAP_E_NOT_FOUND, "%s has no file", info->name);
     }
     if (folder == NULL) {
-        return fx_npy_open_at(AT_FDCWD, info->path, info->path, out);
+        return fx_npy_open_at(AT_FDCWD, info->path, info->path, list->flags, out);
     }
     const char *name = enter_folder(folder, info->path);
-    return fx_npy_open_at(folder->fd, name, info->path, out);
+    return fx_npy_open_at(folder->fd, name, info->path, list->flags, out);
 }
 
 fxtap_status fxtap_tensor_open(const fxtap_tensor_list *list, size_t i, fxtap_npy **out)

@@ -96,6 +96,7 @@ typedef struct fx_graph_list {
 struct fxtap_reader {
     fx_arena arena;
     fx_texts texts; /* interned */
+    uint32_t flags; /* FXTAP_READ_, of the tensors' files */
     fxtap_origin_kind kind;
     const char *path;
     fx_rank **ranks;
@@ -238,6 +239,7 @@ struct fxtap_tensor_list {
     fx_tensor **items;
     size_t count;
     size_t capacity;
+    uint32_t flags; /* the reader's */
     fx_texts shapes; /* "2,3" -> fx_shape */
 };
 

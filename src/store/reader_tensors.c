@@ -308,6 +308,7 @@ fxtap_status fxtap_reader_tensors(fxtap_reader *reader, const fxtap_tensor_query
     if (list == NULL) {
         return FXTAP_E_NOMEM;
     }
+    list->flags = reader->flags;
     status = fill(reader, query, list);
     fx_index_release(reader);
     if (status != FXTAP_OK) {
@@ -319,6 +320,11 @@ fxtap_status fxtap_reader_tensors(fxtap_reader *reader, const fxtap_tensor_query
 }
 
 /* ---- step by step ---- */
+
+uint32_t fx_reader_flags(const fxtap_reader *reader)
+{
+    return reader->flags;
+}
 
 static fxtap_status drop_empty(fxtap_reader *reader, step_list *steps)
 {
@@ -361,6 +367,7 @@ fxtap_status fx_reader_query_steps(fxtap_reader *reader, const fxtap_tensor_quer
 fxtap_status fx_reader_list_step(fxtap_reader *reader, const fxtap_step_info *step, const fxtap_tensor_query *query,
                                  fxtap_tensor_list *list)
 {
+    list->flags = reader->flags;
     if (step == NULL) {
         return add_plain_files(reader, query, list);
     }

@@ -70,11 +70,33 @@ fxtap_status fxtap_npy_open_bytes(const char *name, const void *bytes, size_t n_
     return FXTAP_OK;
 }
 
-static fxtap_status load(fxtap_npy *npy, int fd, const char *path, size_t n_bytes)
+/* Only what begins as an .npy file is worth its size in memory: of anything else, the beginning says what it is not. */
+static fxtap_status read_whole(fxtap_npy *npy, int fd, const char *path, size_t n_bytes)
 {
+    fx_npy_header header;
+    npy->owned = fx_alloc(n_bytes < READ_BYTES ? n_bytes : READ_BYTES);
+    if (npy->owned == NULL) {
+        return FXTAP_E_NOMEM;
+    }
     if (n_bytes <= READ_BYTES) {
-        npy->owned = fx_alloc(n_bytes);
-        return npy->owned == NULL ? FXTAP_E_NOMEM : fx_pread_all(fd, npy->owned, n_bytes, 0, path);
+        return fx_pread_all(fd, npy->owned, n_bytes, 0, path);
+    }
+    fxtap_status status = fx_pread_all(fd, npy->owned, READ_BYTES, 0, path);
+    if (status == FXTAP_OK && memcmp(npy->owned, "\x93NUMPY", 6) != 0) {
+        return fx_npy_parse(path, npy->owned, READ_BYTES, &header);
+    }
+    void *whole = status == FXTAP_OK ? fx_realloc_array(npy->owned, n_bytes, 1) : NULL;
+    if (whole == NULL) {
+        return status == FXTAP_OK ? FXTAP_E_NOMEM : status;
+    }
+    npy->owned = whole;
+    return fx_pread_all(fd, (char *)whole + READ_BYTES, n_bytes - READ_BYTES, READ_BYTES, path);
+}
+
+static fxtap_status load(fxtap_npy *npy, int fd, const char *path, size_t n_bytes, uint32_t flags)
+{
+    if (n_bytes <= READ_BYTES || (flags & FXTAP_READ_COPY) != 0) {
+        return read_whole(npy, fd, path, n_bytes);
     }
     void *mapping = mmap(NULL, n_bytes, PROT_READ, MAP_PRIVATE, fd, 0);
     if (mapping == MAP_FAILED) {
@@ -129,7 +151,7 @@ static fxtap_npy *open_tiny(int fd, const char *path)
 }
 
 /* Takes the descriptor. */
-static fxtap_status open_fd(int fd, const char *path, fxtap_npy **out)
+static fxtap_status open_fd(int fd, const char *path, uint32_t flags, fxtap_npy **out)
 {
     fxtap_npy *tiny = open_tiny(fd, path);
     if (tiny != NULL) {
@@ -142,7 +164,7 @@ static fxtap_status open_fd(int fd, const char *path, fxtap_npy **out)
     fxtap_status status = file_size(fd, path, &n_bytes);
     if (status == FXTAP_OK) {
         npy = fx_calloc(1, sizeof *npy);
-        status = npy == NULL ? FXTAP_E_NOMEM : load(npy, fd, path, n_bytes);
+        status = npy == NULL ? FXTAP_E_NOMEM : load(npy, fd, path, n_bytes, flags);
     }
     close(fd);
     if (status == FXTAP_OK) {
@@ -156,19 +178,27 @@ static fxtap_status open_fd(int fd, const char *path, fxtap_npy **out)
     return FXTAP_OK;
 }
 
-fxtap_status fxtap_npy_open(const char *path, fxtap_npy **out)
+fxtap_status fxtap_npy_open_with(const char *path, uint32_t flags, fxtap_npy **out)
 {
+    if ((flags & ~FXTAP_READ_COPY) != 0) {
+        return fx_error(FXTAP_E_INVALID, "reading has no flags 0x%" PRIx32, flags);
+    }
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    return fd < 0 ? fx_error_errno(errno, "open", path) : open_fd(fd, path, out);
+    return fd < 0 ? fx_error_errno(errno, "open", path) : open_fd(fd, path, flags, out);
 }
 
-fxtap_status fx_npy_open_at(int folder_fd, const char *name, const char *path, fxtap_npy **out)
+fxtap_status fxtap_npy_open(const char *path, fxtap_npy **out)
+{
+    return fxtap_npy_open_with(path, 0, out);
+}
+
+fxtap_status fx_npy_open_at(int folder_fd, const char *name, const char *path, uint32_t flags, fxtap_npy **out)
 {
     int fd = openat(folder_fd, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
     if (fd < 0 && errno == ELOOP) {
         return fx_error_at(FXTAP_E_FORMAT, path, "a symbolic link, not followed");
     }
-    return fd < 0 ? fx_error_errno(errno, "open", path) : open_fd(fd, path, out);
+    return fd < 0 ? fx_error_errno(errno, "open", path) : open_fd(fd, path, flags, out);
 }
 
 void fxtap_npy_close(fxtap_npy *npy)

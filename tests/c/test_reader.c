@@ -504,11 +504,36 @@ static void test_every_allocation_may_fail(void **state)
     }
 }
 
+/* Whatever is read through a reader that copies is read whole when it is opened. */
+static void test_copies(void **state)
+{
+    (void)state;
+    enum { N = 100000 };
+    static float values[N];
+    values[N - 1] = 7;
+    const char *path = tree_path(tree_root, "a.npy");
+    tree_write_floats(path, values, N);
+    fxtap_reader *reader = NULL;
+    assert_int_equal(fxtap_reader_open_with(tree_root, 4, &reader), FXTAP_E_INVALID);
+    assert_int_equal(fxtap_reader_open_with(tree_root, FXTAP_READ_COPY, &reader), FXTAP_OK);
+    fxtap_tensor_list *list = sr_list(reader, NULL);
+    fxtap_npy *npy = NULL;
+    assert_int_equal(fxtap_tensor_open(list, 0, &npy), FXTAP_OK);
+    assert_int_equal(truncate(path, 4096), 0);
+    float last = 0;
+    assert_int_equal(fxtap_view_gather(fxtap_npy_view(npy), N - 1, 1, &last), FXTAP_OK);
+    assert_true(last == 7);
+    fxtap_npy_close(npy);
+    fxtap_tensor_list_free(list);
+    fxtap_reader_close(reader);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, tree_make_root, tree_remove_root)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        TEST(test_copies),
         TEST(test_reads_a_torchair_dump),
         TEST(test_tensors_come_in_order),
         TEST(test_pickled_files_are_reported),
