@@ -18,6 +18,7 @@ static int exec_module(PyObject *module)
         fx_add_type(module, &fx_program_spec, &state->program_type) < 0 ||
         fx_add_type(module, &fx_reader_spec, &state->reader_type) < 0 ||
         fx_add_type(module, &fx_tensors_spec, &state->tensors_type) < 0 ||
+        fx_add_type(module, &fx_values_spec, &state->values_type) < 0 ||
         fx_add_type(module, &fx_report_spec, &state->report_type) < 0) {
         return -1;
     }

@@ -38,6 +38,18 @@ PyObject *fx_tell_hash(fxtap_hash128 hash)
     return PyUnicode_FromString(digits);
 }
 
+PyObject *fx_tell_integers(const int64_t *values, int32_t n)
+{
+    PyObject *tuple = PyTuple_New(n);
+    for (int32_t i = 0; tuple != NULL && i < n; i++) {
+        PyObject *item = PyLong_FromLongLong(values[i]);
+        if (item == NULL || PyTuple_SetItem(tuple, i, item) < 0) {
+            Py_CLEAR(tuple);
+        }
+    }
+    return tuple;
+}
+
 int fx_tell_put(PyObject *dict, const char *key, PyObject *value)
 {
     if (value == NULL) {

@@ -138,6 +138,7 @@ int fx_state_traverse(fx_state *state, visitproc visit, void *arg)
     Py_VISIT(state->program_type);
     Py_VISIT(state->reader_type);
     Py_VISIT(state->tensors_type);
+    Py_VISIT(state->values_type);
     Py_VISIT(state->report_type);
 #define X(field, module, path) Py_VISIT(state->field);
     FX_TORCH_OBJECTS(X)
@@ -152,6 +153,7 @@ void fx_state_clear(fx_state *state)
     Py_CLEAR(state->program_type);
     Py_CLEAR(state->reader_type);
     Py_CLEAR(state->tensors_type);
+    Py_CLEAR(state->values_type);
     Py_CLEAR(state->report_type);
 #define X(field, module, path) Py_CLEAR(state->field);
     FX_TORCH_OBJECTS(X)

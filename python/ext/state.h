@@ -52,6 +52,7 @@ typedef struct fx_state {
     PyObject *program_type;
     PyObject *reader_type;
     PyObject *tensors_type;
+    PyObject *values_type;
     PyObject *report_type;
     bool has_torch; /* all of the objects below are there */
 #define X(field, module, path) PyObject *field;

@@ -24,18 +24,6 @@ static PyObject *none(void)
     return Py_NewRef(Py_None);
 }
 
-static PyObject *integers(const int64_t *values, int32_t n)
-{
-    PyObject *tuple = PyTuple_New(n);
-    for (int32_t i = 0; tuple != NULL && i < n; i++) {
-        PyObject *item = PyLong_FromLongLong(values[i]);
-        if (item == NULL || PyTuple_SetItem(tuple, i, item) < 0) {
-            Py_CLEAR(tuple);
-        }
-    }
-    return tuple;
-}
-
 static PyObject *state_text(const source *s)
 {
     static const char *const names[] = {"whole", "failed", "partial"};
@@ -94,8 +82,8 @@ static PyObject *mean(const fxtap_stats *stats)
     X(name, true, fx_tell_text(t->name))                                                                             \
     X(skipped, true, fx_tell_text(t->skipped))                                                                       \
     X(dtype, t->has_meta, PyUnicode_FromString(fxtap_dtype_name(t->dtype)))                                            \
-    X(shape, t->has_meta, integers(t->shape, t->ndim))                                                                 \
-    X(strides, t->has_meta && t->strides != NULL, integers(t->strides, t->ndim))                                       \
+    X(shape, t->has_meta, fx_tell_integers(t->shape, t->ndim))                                                         \
+    X(strides, t->has_meta && t->strides != NULL, fx_tell_integers(t->strides, t->ndim))                               \
     X(device, t->has_meta, fx_tell_text(t->device))                                                                  \
     X(layout, t->has_meta, fx_tell_text(t->layout))                                                                  \
     X(saved_dtype, t->has_meta, PyUnicode_FromString(fxtap_dtype_name(t->saved_dtype)))                                \
@@ -266,10 +254,25 @@ static PyObject *load_stats(PyObject *self, PyObject *number)
     return load(self, number, fxtap_tensor_load_stats);
 }
 
+static PyObject *open_values(PyObject *self, PyObject *number)
+{
+    size_t i = PyLong_AsSize_t(number);
+    if (PyErr_Occurred() != NULL) {
+        return NULL;
+    }
+    fxtap_npy *npy = NULL;
+    fxtap_status status;
+    Py_BEGIN_ALLOW_THREADS
+    status = fxtap_tensor_open(of(self)->list, i, &npy);
+    Py_END_ALLOW_THREADS
+    return status == FXTAP_OK ? fx_values_new(fx_state_of(self), npy) : fx_raise(status);
+}
+
 static PyMethodDef methods[] = {
     {"columns", columns, METH_NOARGS, NULL},
     {"load_meta", load_meta, METH_O, NULL},
     {"load_stats", load_stats, METH_O, NULL},
+    {"open", open_values, METH_O, NULL},
     {NULL, NULL, 0, NULL},
 };
 

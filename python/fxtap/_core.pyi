@@ -166,6 +166,21 @@ class Tensors:
         """Fill dtype and shape from the file's header where the index did not."""
     def load_stats(self, i: int, /) -> None:
         """Fill statistics and hash from the file's data where the index did not."""
+    def open(self, i: int, /) -> Values:
+        """Map the file's data; no descriptor stays open. ValueError for dtypes that no tensor has."""
+
+@final
+class Values:
+    """The data of an .npy file: a read-only buffer."""
+
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+    @property
+    def descr(self) -> str:
+        """NumPy's name of the dtype, as it stands in the file."""
+    @property
+    def fortran_order(self) -> bool: ...
+    def __buffer__(self, flags: int, /) -> memoryview: ...
 
 @final
 class Reader:

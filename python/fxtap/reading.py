@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
@@ -83,6 +83,14 @@ class _Record:
 
     def __dir__(self) -> list[str]:
         return [*super().__dir__(), *self._fields]
+
+
+def _array_of(values: _core.Values, path: str) -> np.ndarray[Any, Any]:
+    """Return a file's values as NumPy's own memory map would be, but that it keeps no descriptor open."""
+    order: Literal["C", "F"] = "F" if values.fortran_order else "C"
+    array = np.ndarray.__new__(np.memmap, values.shape, np.dtype(values.descr), values, 0, None, order)
+    vars(array).update(_mmap=values, filename=os.path.abspath(path), mode="r")
+    return array
 
 
 class Tensor:
@@ -161,6 +169,10 @@ class Tensor:
             raise LookupError(f"{self._fields['name']} has no file: {what}")
         if Path(path).is_symlink():
             raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
+        try:
+            return _array_of(self._tensors.open(self._index), path)
+        except ValueError:  # what no tensor has, as dates: NumPy may read it, and says why not if not
+            pass
         try:
             array: np.ndarray[Any, Any] = np.load(path, mmap_mode="r", allow_pickle=False)
         except OSError:

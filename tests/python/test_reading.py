@@ -1,5 +1,6 @@
 """fxtap.open: dumps of fxtap and of TorchAir, lazily, as NumPy and pandas."""
 
+import resource
 import sqlite3
 import tarfile
 from concurrent.futures import ThreadPoolExecutor
@@ -57,6 +58,37 @@ def test_arrays_are_mapped_and_read_only(root: Path) -> None:
     with pytest.raises(ValueError, match="read-only"):
         array[0, 0] = 1
     assert np.asarray(tensor).sum() == 28 and np.array(tensor, dtype=np.float64).dtype == np.float64
+
+
+def test_more_arrays_than_descriptors(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    expected = {}
+    for i in range(300):
+        shape = ((), (0, 3), (2, 3), (200, 300))[i % 4]
+        array = rng.random(shape).astype(("<f4", ">f8", "?", "<c8", ">i2")[i % 5])
+        expected[i] = np.asfortranarray(array) if i % 3 == 0 else array
+        np.save(tmp_path / f"{i}.npy", expected[i])
+    np.save(tmp_path / "300.npy", np.array(["text", "\u00e9"]))
+    np.save(tmp_path / "301.npy", np.array(["2026-01-01"], "datetime64[D]"))
+    tensors = list(fxtap.open(tmp_path).tensors())
+    usual = resource.getrlimit(resource.RLIMIT_NOFILE)
+    n_open = len(list(Path("/proc/self/fd").iterdir()))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (n_open + 20, usual[1]))
+    try:
+        arrays = {Path(tensor.path).stem: tensor.numpy() for tensor in tensors}
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, usual)
+    for i, array in expected.items():
+        found = arrays[str(i)]
+        assert (found.shape, found.dtype, found.tobytes()) == (array.shape, array.dtype, array.tobytes())
+        assert found.flags.f_contiguous == array.flags.f_contiguous and not found.flags.writeable
+        assert found[..., :1].sum() == array[..., :1].sum() if array.ndim else found == array
+    assert arrays["300"].tolist() == ["text", "\u00e9"] and str(arrays["301"][0]) == "2026-01-01"
+    tensors.clear()
+    del found
+    kept = arrays.pop("3")
+    arrays.clear()
+    assert kept.tobytes() == expected[3].tobytes() and isinstance(kept[1:], np.memmap)
 
 
 def test_bfloat16_comes_as_float32(root: Path) -> None:
