@@ -180,7 +180,6 @@ class Values:
         """NumPy's name of the dtype, as it stands in the file."""
     @property
     def fortran_order(self) -> bool: ...
-    def __buffer__(self, flags: int, /) -> memoryview: ...
 
 @final
 class Reader:

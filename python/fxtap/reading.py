@@ -88,8 +88,9 @@ class _Record:
 def _array_of(values: _core.Values, path: str) -> np.ndarray[Any, Any]:
     """Return a file's values as NumPy's own memory map would be, but that it keeps no descriptor open."""
     order: Literal["C", "F"] = "F" if values.fortran_order else "C"
-    array = np.ndarray.__new__(np.memmap, values.shape, np.dtype(values.descr), values, 0, None, order)
-    vars(array).update(_mmap=values, filename=os.path.abspath(path), mode="r")
+    buffer: Any = values  # which Python 3.11 has no type for
+    array = np.ndarray.__new__(np.memmap, values.shape, np.dtype(values.descr), buffer, 0, None, order)
+    vars(array).update(_mmap=values, filename=str(Path(path).absolute()), mode="r")
     return array
 
 

@@ -152,34 +152,6 @@ static void assert_reference(const fxtap_stats *stats, const double *values, siz
     assert_moments(stats, values, n);
 }
 
-/* Empty tensors, and those of NaN alone: there is no largest magnitude, as there is no range. */
-static void nothing_is_largest(void **state)
-{
-    (void)state;
-    static const fxtap_dtype dtypes[] = {FXTAP_BOOL,    FXTAP_UINT8,    FXTAP_INT8,     FXTAP_INT64,     FXTAP_UINT64,
-                                         FXTAP_FLOAT16, FXTAP_BFLOAT16, FXTAP_FLOAT32,  FXTAP_FLOAT64,   FXTAP_COMPLEX32,
-                                         FXTAP_FLOAT8_E4M3FN,           FXTAP_COMPLEX64, FXTAP_COMPLEX128};
-    unsigned char ones[67 * 16]; /* all bits: NaN in every type of float */
-    memset(ones, 0xff, sizeof ones);
-    for (size_t i = 0; i < sizeof dtypes / sizeof dtypes[0]; i++) {
-        fxtap_stats stats = stats_all_levels(dtypes[i], ones, 0);
-        assert_true(isnan(stats.abs_max) && !stats.has_range);
-        fxtap_dtype_class kind = fxtap_dtype_class_of(dtypes[i]);
-        if (kind != FXTAP_CLASS_FLOAT && kind != FXTAP_CLASS_COMPLEX) {
-            continue;
-        }
-        for (size_t n = 1; n <= 67; n += 11) {
-            stats = stats_all_levels(dtypes[i], ones, n);
-            assert_int_equal(stats.nan_count, n);
-            assert_true(isnan(stats.abs_max) && !stats.has_range);
-        }
-    }
-    float zero[] = {NAN, -0.0f, NAN};
-    assert_true(stats_all_levels(FXTAP_FLOAT32, zero, 3).abs_max == 0);
-    float complex_zero[] = {NAN, 0, 0, 0};
-    assert_true(stats_all_levels(FXTAP_COMPLEX64, complex_zero, 2).abs_max == 0);
-}
-
 /* Every length, a special value at every position. */
 static void float32_lengths_and_specials(void **state)
 {
@@ -598,7 +570,6 @@ static void hash_in_pieces(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(nothing_is_largest),
         cmocka_unit_test(float32_lengths_and_specials),
         cmocka_unit_test(float64_lengths_and_specials),
         cmocka_unit_test(float16_every_value),

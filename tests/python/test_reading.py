@@ -177,11 +177,11 @@ def test_steps_that_failed(tmp_path: Path, type_: str) -> None:
 def test_threads_that_load_and_look(tmp_path: Path) -> None:
     for i in range(8):
         np.save(tmp_path / f"{i}.npy", np.full(300_000, i, np.float64))
+    names = ("min", "max", "shape", "count", "hash", "l2_norm") * 8
     for _ in range(5):
         tensors = list(fxtap.open(tmp_path).tensors())
-        names = ("min", "max", "shape", "count", "hash", "l2_norm") * 8
         with ThreadPoolExecutor(8) as pool:
-            found = list(pool.map(lambda k: getattr(tensors[k % 8], names[k]), range(48)))
+            found = list(pool.map(getattr, tensors * 6, names))
         for k, value in enumerate(found):
             expected = {"min": k % 8, "max": k % 8, "shape": (300_000,), "count": 300_000}
             assert names[k] not in expected or value == expected[names[k]]
@@ -190,9 +190,10 @@ def test_threads_that_load_and_look(tmp_path: Path) -> None:
 def _spellings() -> list[str]:
     """Every word and letter that some NumPy takes for a dtype, and some that none takes, in each byte order."""
     words = {name for name in np._core.numerictypes.sctypeDict if isinstance(name, str)}  # type: ignore[attr-defined]
-    words |= set("?bBhHiIlLqQpPnNefdgFDGSUVOMmacTxyz") | {"b1", "i1", "u2", "i4", "u8", "f2", "f4", "f8", "c8", "c16", "f04"}
-    words |= {"float", "int", "complex", "str", "unicode", "datetime64[ns]", "M8[us]", "m8", "V8", "S5", "U3", "f4,i4", "2f4"}
-    words |= {"", "FLOAT32", "float8", "float 32", "int0x", "i16", "f4 ", " f4", "ixy", "Sxy", "Objects", "f-4", "datetime65"}
+    words |= set("?bBhHiIlLqQpPnNefdgFDGSUVOMmacTxyz")
+    words |= {"b1", "i1", "u2", "i4", "u8", "f2", "f4", "f8", "c8", "c16", "f04", "V8", "S5", "U3", "m8", "M8[us]"}
+    words |= {"float", "int", "complex", "str", "unicode", "datetime64[ns]", "f4,i4", "2f4"}
+    words |= {"", " f4", "f4 ", "f-4", "i16", "ixy", "Sxy", "float 32", "FLOAT32", "float8", "int0x", "datetime65"}
     return sorted(order + word for word in words for order in ("", "<", ">", "=", "|"))
 
 
@@ -232,7 +233,7 @@ def test_nothing_is_largest(tmp_path: Path, type_: str) -> None:
         return tuple(torch.neg(value) for value in given)
 
     run(tmp_path / "good", model, *values, type=type_)
-    other = torch.full((3,), 0x7FC00001, dtype=torch.int32).view(torch.float32)  # another NaN: other bytes, equal values
+    other = torch.full((3,), 0x7FC00001, dtype=torch.int32).view(torch.float32)  # another NaN: equal
     run(tmp_path / "bad", model, other, *values[1:], type=type_)
     tensors = fxtap.open(tmp_path / "good").tensors("aten.neg*")
     assert len(tensors) == 6
