@@ -40,7 +40,7 @@ static const double *load(fx_arena *arena, fx_trait *trait)
         return trait->samples;
     }
     trait->is_sampled = true;
-    if (fx_npy_open_at(AT_FDCWD, value->path, value->path, &file) != FXTAP_OK) {
+    if (fx_npy_open_at(AT_FDCWD, value->path, value->path, 0, &file) != FXTAP_OK) {
         return NULL; /* judging will say what is wrong with it */
     }
     double *samples = fx_arena_calloc(arena, N_SAMPLES, sizeof *samples);

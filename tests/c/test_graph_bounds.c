@@ -46,7 +46,7 @@ static void use(const fxtap_graph *g)
         fxtap_buffer_clear(&text);
     }
     fx_wiring *wiring = NULL;
-    assert_int_equal(fx_wiring_create(g, &wiring), FXTAP_OK);
+    assert_int_equal(fx_wiring_create(&(fx_wiring_part){g, fxtap_graph_node_count(g)}, 1, &wiring), FXTAP_OK);
     fx_wiring_free(wiring);
     fxtap_graph *part = NULL;
     fxtap_select_options options = {.struct_size = sizeof options, .around = "n0", .hops = UINT32_MAX};
@@ -301,7 +301,7 @@ static void test_deep_wires(void **state)
     sg_node(g, FXTAP_OP_CALL_FUNCTION, "f", "mine.f.default", 1, &value, 0);
     fx_wiring *wiring = NULL;
     size_t producer = 9;
-    assert_int_equal(fx_wiring_create(g, &wiring), FXTAP_OK);
+    assert_int_equal(fx_wiring_create(&(fx_wiring_part){g, fxtap_graph_node_count(g)}, 1, &wiring), FXTAP_OK);
     assert_true(fx_wiring_producer(wiring, 1, position, &producer));
     assert_int_equal(producer, 0);
     fx_wiring_free(wiring);
