@@ -379,7 +379,7 @@ static void groups_of_a_shard_tile_its_pairs(void **state)
     assert_int_equal(fxtap_report_pair_count(merged), n_pairs);
     fxtap_report_free(merged);
     /* the same group again and again, each with all the pairs */
-    enum { GROUPS = 20000, BYTES = 56 };
+    enum { GROUPS = 20000, BYTES = 64 };
     unsigned char *group = extent - (BYTES - 16);
     size_t n_before = (size_t)(group - (unsigned char *)bytes), n_after = n_bytes - n_before - BYTES;
     unsigned char *many = malloc(n_before + GROUPS * BYTES + n_after);
