@@ -31,6 +31,8 @@ static const char *kind_text(fxtap_problem_kind kind)
     case FXTAP_PROBLEM_NON_FINITE: return "non-finite";
     case FXTAP_PROBLEM_TRAILING: return "trailing bytes";
     case FXTAP_PROBLEM_INDEX: return "index";
+    case FXTAP_PROBLEM_UNDECLARED_WRITE: return "undeclared write";
+    case FXTAP_PROBLEM_UNWRITTEN_READ: return "unwritten read";
     }
     return "";
 }
@@ -86,18 +88,18 @@ static void append_kind(fxtap_buffer *out, const fxtap_reader *reader, const fxt
 
 /* ---- values that are not finite ---- */
 
-static void append_where(fxtap_buffer *out, const fxtap_reader *reader, const fxtap_tensor_info *info)
+static void append_where(fxtap_buffer *out, const fxtap_reader *reader, const fxtap_problem *problem)
 {
-    if (info->node == NULL) {
-        text_append(out, info->name);
+    if (problem->node == NULL) {
+        text_append(out, problem->tensor->name);
         return;
     }
-    const fxtap_graph_info *graph = info->node->graph;
+    const fxtap_graph_info *graph = problem->node->graph;
     if (fxtap_reader_rank_count(reader) > 1) {
         fxtap_buffer_printf(out, "rank %d, ", fxtap_reader_rank(reader, graph->rank_i)->rank);
     }
     fxtap_buffer_printf(out, "graph %u, ", (unsigned)graph->graph);
-    append_step(out, info->step);
+    append_step(out, problem->step);
 }
 
 static void append_tensor_line(fxtap_buffer *out, const fxtap_problem *problem)
@@ -119,13 +121,12 @@ static void append_tensor_line(fxtap_buffer *out, const fxtap_problem *problem)
     fxtap_buffer_text(out, "\n");
 }
 
-static void append_origin(fxtap_buffer *out, const fxtap_reader *reader, const fxtap_problem *problem)
+/* Graph and step, and the line of the model. */
+static void append_place(fxtap_buffer *out, const fxtap_reader *reader, const fxtap_problem *problem)
 {
-    const fxtap_node_info *node = problem->tensor->node;
-    fxtap_buffer_text(out, "  ");
-    append_tensor_line(out, problem);
+    const fxtap_node_info *node = problem->node;
     fxtap_buffer_text(out, "      ");
-    append_where(out, reader, problem->tensor);
+    append_where(out, reader, problem);
     if (node->source_file[0] != '\0') {
         fxtap_buffer_text(out, "  ");
         text_append_source(out, node->source_file, node->source_line);
@@ -148,7 +149,9 @@ static void append_origins(fxtap_buffer *out, const fxtap_reader *reader, const 
                                 text_begin(STYLE_BOLD), text_end(STYLE_BOLD));
         }
         if (all || n_origins < MOST_LINES) {
-            append_origin(out, reader, problem);
+            fxtap_buffer_text(out, "  ");
+            append_tensor_line(out, problem);
+            append_place(out, reader, problem);
         }
         n_origins++;
     }
@@ -172,15 +175,55 @@ static void append_carried(fxtap_buffer *out, const fxtap_reader *reader, const 
         if (all || n_carried <= MOST_LINES / 2) {
             fxtap_buffer_text(out, "  ");
             append_tensor_line(out, problem);
-            if (n_carried == 1 && problem->tensor->node != NULL) {
+            if (n_carried == 1 && problem->node != NULL) {
                 fxtap_buffer_text(out, "      ");
-                append_where(out, reader, problem->tensor);
+                append_where(out, reader, problem);
                 fxtap_buffer_text(out, "\n");
             }
         }
     }
     if (!all && n_carried > MOST_LINES / 2) {
         fxtap_buffer_printf(out, "  ... and %zu more (--all)\n", n_carried - MOST_LINES / 2);
+    }
+}
+
+/* ---- operators that use memory as they must not ---- */
+
+static bool is_finding(fxtap_problem_kind kind)
+{
+    return kind == FXTAP_PROBLEM_UNDECLARED_WRITE || kind == FXTAP_PROBLEM_UNWRITTEN_READ;
+}
+
+static size_t count_findings(const fxtap_check *check)
+{
+    return count_kind(check, FXTAP_PROBLEM_UNDECLARED_WRITE) + count_kind(check, FXTAP_PROBLEM_UNWRITTEN_READ);
+}
+
+static void append_findings(fxtap_buffer *out, const fxtap_reader *reader, const fxtap_check *check, bool all)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < fxtap_check_problem_count(check); i++) {
+        const fxtap_problem *problem = fxtap_check_problem(check, i);
+        if (!is_finding(problem->kind)) {
+            continue;
+        }
+        if (n == 0) {
+            fxtap_buffer_printf(out, "\n%soperators that misuse memory%s\n", text_begin(STYLE_BAD), text_end(STYLE_BAD));
+        }
+        if (all || n < MOST_LINES) {
+            fxtap_buffer_text(out, "  ");
+            text_append_styled(out, STYLE_BAD, problem->node->name);
+            fxtap_buffer_text(out, "  ");
+            text_append(out, problem->node->target);
+            fxtap_buffer_text(out, "\n      ");
+            text_append(out, problem->detail);
+            fxtap_buffer_text(out, "\n");
+            append_place(out, reader, problem);
+        }
+        n++;
+    }
+    if (!all && n > MOST_LINES) {
+        fxtap_buffer_printf(out, "  ... and %zu more (--all)\n", n - MOST_LINES);
     }
 }
 
@@ -208,6 +251,11 @@ static void append_summary(fxtap_buffer *out, const fxtap_check *check, size_t n
         text_append_count(out, n_non_finite);
         fxtap_buffer_text(out, n_non_finite == 1 ? " tensor not finite" : " tensors not finite");
     }
+    if (count_findings(check) > 0) {
+        fxtap_buffer_text(out, ", ");
+        text_append_count(out, count_findings(check));
+        fxtap_buffer_text(out, count_findings(check) == 1 ? " misuse of memory" : " misuses of memory");
+    }
     fxtap_buffer_text(out, "\n");
 }
 
@@ -220,6 +268,7 @@ static void append_report(fxtap_buffer *out, const fxtap_reader *reader, const f
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         append_kind(out, reader, check, kinds[i], options->all);
     }
+    append_findings(out, reader, check, options->all);
     append_origins(out, reader, check, options->all);
     append_carried(out, reader, check, options->all);
 }
@@ -233,14 +282,14 @@ static void json_problem(fxtap_json *json, const fxtap_problem *problem)
     if (problem->tensor != NULL) {
         const fxtap_tensor_info *info = problem->tensor;
         fxtap_json_string(json, "tensor", info->name);
-        if (info->node != NULL) {
-            fxtap_json_string(json, "node", info->node->name);
-            fxtap_json_string(json, "target", info->node->target);
-            fxtap_json_uint(json, "graph", info->node->graph->graph);
-            fxtap_json_int(json, "step", info->step->step);
-            fxtap_json_string(json, "source_file", info->node->source_file);
-            fxtap_json_int(json, "source_line", info->node->source_line);
-        }
+    }
+    if (problem->node != NULL) {
+        fxtap_json_string(json, "node", problem->node->name);
+        fxtap_json_string(json, "target", problem->node->target);
+        fxtap_json_uint(json, "graph", problem->node->graph->graph);
+        fxtap_json_int(json, "step", problem->step->step);
+        fxtap_json_string(json, "source_file", problem->node->source_file);
+        fxtap_json_int(json, "source_line", problem->node->source_line);
     }
     if (problem->kind == FXTAP_PROBLEM_NON_FINITE) {
         fxtap_json_bool(json, "is_origin", problem->is_origin);
@@ -269,7 +318,8 @@ static int report(const fxtap_reader *reader, const fxtap_check *check, const ch
 {
     fxtap_buffer out;
     size_t n_non_finite = count_kind(check, FXTAP_PROBLEM_NON_FINITE);
-    size_t n_faults = fxtap_check_problem_count(check) - n_non_finite;
+    size_t n_findings = count_findings(check);
+    size_t n_faults = fxtap_check_problem_count(check) - n_non_finite - n_findings;
     fxtap_buffer_init(&out);
     if (options->json) {
         append_json(&out, reader, check, n_faults);
@@ -280,7 +330,7 @@ static int report(const fxtap_reader *reader, const fxtap_check *check, const ch
     if (!flush_buffer(&out)) {
         return EXIT_TROUBLE;
     }
-    return n_faults > 0 || (options->strict && n_non_finite > 0) ? EXIT_FOUND : EXIT_WELL;
+    return n_faults > 0 || n_findings > 0 || (options->strict && n_non_finite > 0) ? EXIT_FOUND : EXIT_WELL;
 }
 
 static int check_dump(const char *path, const check_options *options)
@@ -317,8 +367,10 @@ int cmd_check(int argc, char **argv)
         .operands = "DUMP",
         .about = "Checks every file of a dump, of all its runs: there, whole, of the type and\n"
                  "contents that the index says; names failed and unfinished steps and files that\n"
-                 "nothing knows. Then values that are NaN or infinite: first the operators that\n"
-                 "made one out of finite inputs, in order of execution.\n",
+                 "nothing knows. Then operators that misuse memory: that compute with elements\n"
+                 "nothing had written, or write to an argument without declaring it. Then values\n"
+                 "that are NaN or infinite: first the operators that made one out of finite\n"
+                 "inputs, in order of execution. Memory never written is not among these.\n",
         .options = options,
         .n_options = sizeof options / sizeof *options,
         .more = "Exit status: 0 all whole; 1 problems; 2 trouble. Values that are not finite are\n"

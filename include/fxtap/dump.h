@@ -159,6 +159,32 @@ FXTAP_API fxtap_status fxtap_call_submit_small(fxtap_call *call, fxtap_slot slot
 /* Records a place that has no file, and why or what: "meta tensor", "None", "torch.float32". */
 FXTAP_API fxtap_status fxtap_call_skip(fxtap_call *call, fxtap_slot slot, uint64_t stamp_us, const char *what);
 
+/* What capture found wrong with the way in which an operator uses memory. */
+typedef enum fxtap_finding_kind { /* pinned: stored in the index */
+    FXTAP_FINDING_UNDECLARED_WRITE = 1, /* changed an argument that its schema does not say it writes to */
+    FXTAP_FINDING_UNWRITTEN_READ = 2    /* computed with elements that nothing had written */
+} fxtap_finding_kind;
+
+typedef struct fxtap_note {
+    size_t struct_size;
+    fxtap_finding_kind kind;
+    fxtap_node node;
+    uint64_t stamp_us;    /* of the node's run */
+    const char *position; /* of the argument: "0", "1.2", a keyword */
+    const char *arg_name; /* from the schema; NULL where not known */
+    uint64_t count;       /* UNWRITTEN_READ: such elements among `total` of the argument; else 0 */
+    uint64_t total;
+} fxtap_note;
+
+/* Records a finding about an argument of a node, dumped or not, with the step. Texts are copied. FXTAP_E_INVALID. */
+FXTAP_API fxtap_status fxtap_call_note(fxtap_call *call, const fxtap_note *note);
+
+/*
+ * Whether the memory of an earlier value of this call holds something else now; `view` is as it was submitted. Waits
+ * for the value's hash, and reads the memory. False where nothing is written for the call any more.
+ */
+FXTAP_API fxtap_status fxtap_call_has_changed(fxtap_call *call, fxtap_ticket ticket, const fxtap_view *view, bool *out);
+
 /* True when a pending job reads memory in [first, end): settle before changing it. */
 FXTAP_API bool fxtap_call_is_pending(fxtap_call *call, const void *first, const void *end);
 /* Blocks until no pending job of the dump reads memory in [first, end). */

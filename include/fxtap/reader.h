@@ -212,6 +212,28 @@ FXTAP_API fxtap_status fxtap_tensor_load_meta(fxtap_tensor_list *list, size_t i)
 /* The same for statistics and hash: reads the data. FXTAP_E_UNSUPPORTED for text, which has no statistics. */
 FXTAP_API fxtap_status fxtap_tensor_load_stats(fxtap_tensor_list *list, size_t i);
 
+/* ---- findings ---- */
+
+typedef struct fxtap_finding { /* what capture found wrong with an operator's use of memory */
+    fxtap_finding_kind kind;
+    const fxtap_step_info *step;
+    const fxtap_node_info *node;
+    const char *position; /* of the argument */
+    const char *arg_name; /* from the schema; "" where not known */
+    uint64_t stamp_us;
+    uint64_t count;       /* UNWRITTEN_READ: elements among `total` of the argument */
+    uint64_t total;
+} fxtap_finding;
+
+/*
+ * Findings of the steps that a query means (its pattern and io do not count), in order of steps, then of execution. The
+ * caller frees *out with fxtap_free(); what it points to is the reader's. None without an index.
+ */
+FXTAP_API fxtap_status fxtap_reader_findings(fxtap_reader *reader, const fxtap_tensor_query *query,
+                                             fxtap_finding **out, size_t *n_out);
+/* One line: "writes to its argument x without declaring it". */
+FXTAP_API void fxtap_finding_text(const fxtap_finding *finding, char *dst, size_t capacity);
+
 /* ---- checking ---- */
 
 typedef enum fxtap_problem_kind {
@@ -223,7 +245,9 @@ typedef enum fxtap_problem_kind {
     FXTAP_PROBLEM_FAILED_STEP = 6,
     FXTAP_PROBLEM_NON_FINITE = 7,   /* NaN or Inf among the values */
     FXTAP_PROBLEM_TRAILING = 8,     /* bytes after the data */
-    FXTAP_PROBLEM_INDEX = 9         /* the index itself cannot be read */
+    FXTAP_PROBLEM_INDEX = 9,        /* the index itself cannot be read */
+    FXTAP_PROBLEM_UNDECLARED_WRITE = 10, /* findings: an operator changed an argument that it does not declare */
+    FXTAP_PROBLEM_UNWRITTEN_READ = 11    /* an operator computed with memory that nothing had written */
 } fxtap_problem_kind;
 
 typedef struct fxtap_problem {
@@ -231,6 +255,8 @@ typedef struct fxtap_problem {
     const char *path;
     const char *detail; /* one line */
     const fxtap_tensor_info *tensor; /* NULL where it is about no tensor */
+    const fxtap_node_info *node; /* with its step: of the tensor, or that a finding is about; NULL: neither */
+    const fxtap_step_info *step;
     bool is_origin;     /* NON_FINITE: an output (or INOUT) of a node whose saved inputs are all finite */
 } fxtap_problem;
 

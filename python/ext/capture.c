@@ -5,6 +5,7 @@
 #include "dump_type.h"
 #include "errors.h"
 #include "submit.h"
+#include "watch.h"
 
 /* ---- failures of the dump: kept for the end of the call, the model runs on ---- */
 
@@ -78,15 +79,6 @@ static PyObject *mutated_value(const fx_mutated *mutated, PyObject *args, PyObje
     return kwargs == NULL ? NULL : PyDict_GetItemWithError(kwargs, mutated->keyword);
 }
 
-static void settle(fx_capture *c, const void *first, const void *end)
-{
-    if (fxtap_call_is_pending(c->call, first, end)) {
-        Py_BEGIN_ALLOW_THREADS
-        fxtap_call_settle(c->call, first, end);
-        Py_END_ALLOW_THREADS
-    }
-}
-
 /* Pending jobs on a tensor that is about to change finish, and what is known of its memory is forgotten. */
 static int release_memory(fx_capture *c, PyObject *value)
 {
@@ -96,7 +88,7 @@ static int release_memory(fx_capture *c, PyObject *value)
         if (fx_bridge_extent(c->state, value, c->is_guarded, &first, &end) < 0) {
             return -1;
         }
-        settle(c, first, end);
+        fx_watch_settle(c, first, end);
         fx_known_forget(&c->known, value, first, end);
         return 0;
     }
@@ -114,7 +106,7 @@ static int release_memory(fx_capture *c, PyObject *value)
 static int before_effect(fx_capture *c, const fx_instruction *instruction, PyObject *args, PyObject *kwargs)
 {
     if (instruction->effect == FX_UNKNOWN) {
-        settle(c, NULL, (const void *)UINTPTR_MAX);
+        fx_watch_settle(c, NULL, (const void *)UINTPTR_MAX);
         fx_known_clear(&c->known);
         return 0;
     }
@@ -202,6 +194,21 @@ static int submit_results(fx_capture *c, const fx_instruction *instruction, PyOb
     return instruction->n_mutated == 0 ? 0 : submit_inouts(c, instruction, args, kwargs, result);
 }
 
+/* Runs an operator that is not torch's own, and looks whether it changed what it does not say it changes. */
+static PyObject *invoke_watched(fx_capture *c, const fx_instruction *instruction, PyObject *args, PyObject *kwargs)
+{
+    fx_watch watch = {0};
+    PyObject *result = NULL;
+    if (fx_watch_begin(c, instruction, args, kwargs, &watch) == 0 || keep_error(c) == 0) {
+        result = fx_program_invoke(c->program, instruction, args, kwargs);
+    }
+    if (result != NULL && !c->is_broken && fx_watch_end(c, instruction, &watch) < 0 && keep_error(c) < 0) {
+        Py_CLEAR(result);
+    }
+    fx_watch_clear(&watch);
+    return result;
+}
+
 PyObject *fx_capture_step(fx_capture *c, const fx_instruction *instruction, PyObject *args, PyObject *kwargs)
 {
     c->node = instruction->plan;
@@ -219,7 +226,9 @@ PyObject *fx_capture_step(fx_capture *c, const fx_instruction *instruction, PyOb
         fxtap_call_release_done(c->call);
     }
     fx_submit_release(c);
-    PyObject *result = fx_program_invoke(c->program, instruction, args, kwargs);
+    bool is_watched = instruction->argument_names != NULL && c->call != NULL && !c->is_broken;
+    PyObject *result = is_watched ? invoke_watched(c, instruction, args, kwargs)
+                                  : fx_program_invoke(c->program, instruction, args, kwargs);
     if (result != NULL && c->node != NULL && !c->is_broken &&
         submit_results(c, instruction, args, kwargs, result) < 0 && keep_error(c) < 0) {
         Py_CLEAR(result);

@@ -120,6 +120,42 @@ static int moves_storage(PyObject *schema)
     return result;
 }
 
+/* Torch's own operators do what their schemas say; those of others are checked. */
+static bool is_own_namespace(const char *schema_name)
+{
+    static const char *const namespaces[] = {"aten::",     "prims::",           "prim::",           "inductor::",
+                                             "inductor_prims::", "_c10d_functional::", "_c10d_functional_autograd::",
+                                             "c10d_functional::", "c10d::",     "fsdp::",           "symm_mem::",
+                                             "rngprims::", "profiler::",        "debugprims::"};
+    for (size_t i = 0; i < sizeof namespaces / sizeof *namespaces; i++) {
+        if (strncmp(schema_name, namespaces[i], strlen(namespaces[i])) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Sets argument_names of an operator whose schema is not relied on. */
+static int note_names(PyObject *schema, PyObject *arguments, Py_ssize_t n, fx_instruction *out)
+{
+    PyObject *name = PyObject_GetAttrString(schema, "name");
+    PyObject *bytes = name == NULL ? NULL : fx_utf8(name);
+    int status = bytes == NULL ? -1 : 0;
+    if (status == 0 && !is_own_namespace(PyBytes_AsString(bytes))) {
+        out->argument_names = PyTuple_New(n);
+        status = out->argument_names == NULL ? -1 : 0;
+        for (Py_ssize_t i = 0; status == 0 && i < n; i++) {
+            PyObject *argument = PySequence_GetItem(arguments, i);
+            PyObject *text = argument == NULL ? NULL : PyObject_GetAttrString(argument, "name");
+            Py_XDECREF(argument);
+            status = text == NULL ? -1 : PyTuple_SetItem(out->argument_names, i, text);
+        }
+    }
+    Py_XDECREF(name);
+    Py_XDECREF(bytes);
+    return status;
+}
+
 static int note_out(PyObject *argument, bool *out)
 {
     PyObject *is_out = PyObject_GetAttrString(argument, "is_out");
@@ -145,6 +181,9 @@ static int schema_effect(PyObject *target, fx_instruction *out)
         }
         Py_XDECREF(argument);
     }
+    if (status == 0) {
+        status = note_names(schema, arguments, n, out);
+    }
     int moves = status < 0 ? -1 : has_out ? 1 : moves_storage(schema);
     if (moves > 0) {
         out->effect = FX_UNKNOWN;
@@ -158,6 +197,7 @@ static int schema_effect(PyObject *target, fx_instruction *out)
 int fx_effect_copy(const fx_instruction *from, fx_instruction *out)
 {
     out->effect = from->effect;
+    out->argument_names = Py_XNewRef(from->argument_names);
     if (from->n_mutated == 0) {
         return 0;
     }

@@ -6,7 +6,7 @@
 
 #include "program.h"
 
-/* Sets effect, mutated and n_mutated for a call_function target. 0, or -1 with an exception. */
+/* Sets effect, mutated, n_mutated and argument_names for a call_function target. 0, or -1 with an exception. */
 int fx_effect_of(fx_state *state, PyObject *target, fx_instruction *out);
 
 /* The same for another node of the same target: reading a schema is slow. */

@@ -266,7 +266,8 @@ static int plan_nodes(fx_program *program, fx_plan *plan, const fxtap_graph *rec
         n += is_dumped(&program->instructions[i], reasons);
     }
     plan->nodes = PyMem_Calloc(n + 1, sizeof *plan->nodes);
-    if (plan->nodes == NULL) {
+    plan->told = PyMem_Calloc((size_t)program->n_slots + 1, sizeof *plan->told);
+    if (plan->nodes == NULL || plan->told == NULL) {
         PyErr_NoMemory();
         return -1;
     }
@@ -365,6 +366,7 @@ void fx_plan_free(fx_plan *plan)
         clear_node(&plan->nodes[i]);
     }
     PyMem_Free(plan->nodes);
+    PyMem_Free(plan->told);
     Py_XDECREF(plan->dump);
     Py_XDECREF(plan->log);
     PyMem_Free(plan);

@@ -42,6 +42,7 @@ typedef struct fx_plan {
     bool is_stopped; /* has warned */
     fx_node_plan *nodes;
     size_t n_nodes;
+    bool *told; /* by the node's number: a warning of what it does to memory has been logged */
 } fx_plan;
 
 typedef struct fx_plan_options {

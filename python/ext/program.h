@@ -48,6 +48,8 @@ typedef struct fx_instruction {
     fx_effect effect;
     fx_mutated *mutated;
     size_t n_mutated;
+    PyObject *argument_names; /* tuple, of an operator that is not torch's own: what its schema says is not relied on;
+                                 else NULL */
     struct fx_node_plan *plan; /* what is saved of it; NULL when it is not dumped */
 } fx_instruction;
 

@@ -28,6 +28,7 @@ void fx_program_clear(fx_program *program)
         PyMem_Free(instruction->kwargs);
         PyMem_Free(instruction->mutated);
         Py_CLEAR(instruction->kwarg_names);
+        Py_CLEAR(instruction->argument_names);
         Py_CLEAR(instruction->callable);
         Py_CLEAR(instruction->node);
     }

@@ -27,8 +27,7 @@ bool fx_call_is_stale(const fxtap_call *call)
     return call->generation != fx_fork_count();
 }
 
-/* Nothing more is written for it. */
-static bool is_dead(const fxtap_call *call)
+bool fx_call_is_dead(const fxtap_call *call)
 {
     return atomic_load_explicit(&call->has_failed, memory_order_relaxed) || fx_call_is_stale(call);
 }
@@ -96,7 +95,7 @@ void fxtap_call_release_done(fxtap_call *call)
 fxtap_status fxtap_call_reserve(fxtap_call *call, uint64_t bytes, bool wait)
 {
     fxtap_call_release_done(call);
-    if (is_dead(call)) {
+    if (fx_call_is_dead(call)) {
         return FXTAP_OK;
     }
     if (!fx_queue_reserve(&call->dump->queue, bytes, wait)) {
@@ -128,12 +127,11 @@ void fxtap_call_settle(fxtap_call *call, const void *first, const void *end)
 
 /* ---- entries ---- */
 
-/* The first thing submitted makes the folders, and opens the index. */
-static void ensure_begun(fxtap_call *call)
+bool fx_call_ensure_begun(fxtap_call *call)
 {
     fxtap_dump *dump = call->dump;
     if (call->has_begun) {
-        return;
+        return !fx_call_is_dead(call);
     }
     call->has_begun = true;
     fxtap_status status = fx_tree_enter(dump, &call->rank);
@@ -148,6 +146,7 @@ static void ensure_begun(fxtap_call *call)
     if (status != FXTAP_OK) {
         fx_call_set_error(call, status);
     }
+    return !fx_call_is_dead(call);
 }
 
 static bool grow_last(fxtap_call *call, fxtap_slot slot)
@@ -365,10 +364,10 @@ fxtap_status fxtap_call_submit(fxtap_call *call, const fxtap_submission *submiss
     fxtap_ticket ticket = 0;
     fxtap_status status = check_view(&submission->view, &saved_bytes);
     size_t n_entries = call->n_entries;
-    if (status == FXTAP_OK && !is_dead(call)) {
-        ensure_begun(call);
+    if (status == FXTAP_OK && !fx_call_is_dead(call)) {
+        fx_call_ensure_begun(call);
         status = check_same_bytes(call, submission, saved_bytes);
-        if (status == FXTAP_OK && !is_dead(call)) {
+        if (status == FXTAP_OK && !fx_call_is_dead(call)) {
             status = submit(call, submission, saved_bytes, &ticket);
         }
     }
@@ -388,7 +387,7 @@ fxtap_status fxtap_call_submit(fxtap_call *call, const fxtap_submission *submiss
 fxtap_status fxtap_call_alias(fxtap_call *call, fxtap_slot slot, uint64_t stamp_us, fxtap_ticket ticket)
 {
     fxtap_call_release_done(call);
-    if (is_dead(call)) {
+    if (fx_call_is_dead(call)) {
         return FXTAP_OK;
     }
     if (ticket == 0 || ticket > call->n_values) {
@@ -459,11 +458,10 @@ fxtap_status fxtap_call_submit_small(fxtap_call *call, fxtap_slot slot, uint64_t
     if (text == NULL) {
         status = view != NULL ? check_view(view, &saved_bytes) : fx_error(FXTAP_E_INVALID, "neither view nor text");
     }
-    if (status != FXTAP_OK || is_dead(call)) {
+    if (status != FXTAP_OK || fx_call_is_dead(call)) {
         return status;
     }
-    ensure_begun(call);
-    if (is_dead(call)) {
+    if (!fx_call_ensure_begun(call)) {
         return FXTAP_OK;
     }
     size_t n_entries = call->n_entries;
@@ -481,11 +479,10 @@ fxtap_status fxtap_call_submit_small(fxtap_call *call, fxtap_slot slot, uint64_t
 
 fxtap_status fxtap_call_skip(fxtap_call *call, fxtap_slot slot, uint64_t stamp_us, const char *what)
 {
-    if (is_dead(call)) {
+    if (fx_call_is_dead(call)) {
         return FXTAP_OK;
     }
-    ensure_begun(call);
-    if (is_dead(call)) {
+    if (!fx_call_ensure_begun(call)) {
         return FXTAP_OK;
     }
     size_t n_entries = call->n_entries;

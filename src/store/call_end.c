@@ -75,7 +75,7 @@ static fxtap_status insert_rows(fxtap_call *call, int64_t step_id)
         }
         status = fx_rows_entry(call, step_id, entry);
     }
-    return status;
+    return status == FXTAP_OK ? fx_rows_notes(call, step_id) : status;
 }
 
 typedef struct ending {
@@ -114,6 +114,9 @@ static void insert_failed_rows(fxtap_call *call, const char *reason)
         if (entry->job == NULL || entry->job->is_written) {
             status = fx_rows_entry(call, step_id, entry);
         }
+    }
+    if (status == FXTAP_OK) {
+        status = fx_rows_notes(call, step_id);
     }
     if (status == FXTAP_OK) {
         const char *folder = call->folder != NULL ? call->folder->path : "";

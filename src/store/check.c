@@ -17,6 +17,10 @@ fxtap_status fx_check_add(fxtap_check *check, const fxtap_problem *problem)
     }
     fxtap_problem *copy = &check->problems[check->n_problems];
     *copy = *problem;
+    if (problem->tensor != NULL) {
+        copy->node = problem->tensor->node;
+        copy->step = problem->tensor->step;
+    }
     copy->path = fx_text_copy(&check->arena, problem->path, strlen(problem->path));
     copy->detail = fx_text_copy(&check->arena, problem->detail, strlen(problem->detail));
     if (copy->path == NULL || copy->detail == NULL) {
@@ -259,6 +263,31 @@ static fxtap_status check_values(fxtap_check *check)
     return status;
 }
 
+/* ---- findings of capture ---- */
+
+static fxtap_status add_findings(fxtap_check *check, const fxtap_tensor_query *query)
+{
+    fxtap_finding *findings = NULL;
+    size_t n = 0;
+    fxtap_status status = fxtap_reader_findings(check->reader, query, &findings, &n);
+    for (size_t i = 0; i < n && status == FXTAP_OK; i++) {
+        const fxtap_finding *finding = &findings[i];
+        char detail[400];
+        fxtap_finding_text(finding, detail, sizeof detail);
+        fxtap_problem problem = {
+            .kind = finding->kind == FXTAP_FINDING_UNDECLARED_WRITE ? FXTAP_PROBLEM_UNDECLARED_WRITE
+                                                                    : FXTAP_PROBLEM_UNWRITTEN_READ,
+            .path = finding->step->folder[0] != '\0' ? finding->step->folder : finding->node->name,
+            .detail = detail,
+            .node = finding->node,
+            .step = finding->step,
+        };
+        status = fx_check_add(check, &problem);
+    }
+    fx_free(findings);
+    return status;
+}
+
 /* ---- all of it ---- */
 
 static fxtap_status number_tensors(fxtap_check *check)
@@ -301,6 +330,9 @@ static fxtap_status check_all(fxtap_check *check, bool read_data, fxtap_progress
     }
     for (size_t i = 0; i < check->reader->n_ranks && status == FXTAP_OK; i++) {
         status = walk_rank(check, check->reader->ranks[i]);
+    }
+    if (status == FXTAP_OK) {
+        status = add_findings(check, &query);
     }
     return status == FXTAP_OK ? check_values(check) : status;
 }

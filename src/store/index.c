@@ -145,6 +145,11 @@ fxtap_status fx_index_statement(fx_index *index, int which, const char *sql, sql
     return FXTAP_OK;
 }
 
+fxtap_status fx_index_make_table(fx_index *index, const char *sql)
+{
+    return execute(index, sql, "make a table of the index");
+}
+
 fxtap_status fx_index_step(fx_index *index, sqlite3_stmt *statement)
 {
     int code = sqlite3_step(statement);

@@ -377,6 +377,26 @@ void fx_index_release(fxtap_reader *reader)
     reader->database_rank = NULL;
 }
 
+fxtap_status fx_index_has_table(fxtap_reader *reader, fx_rank *rank, const char *name, bool *out)
+{
+    sqlite3_stmt *statement = NULL;
+    *out = false;
+    fxtap_status status = fx_index_use(reader, rank);
+    if (status != FXTAP_OK) {
+        return status;
+    }
+    int code = sqlite3_prepare_v2(reader->database,
+                                  "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = ?1"
+                                  " AND sql LIKE 'CREATE TABLE%'", -1, &statement, NULL);
+    if (code == SQLITE_OK) {
+        sqlite3_bind_text(statement, 1, name, -1, SQLITE_STATIC);
+        code = sqlite3_step(statement);
+        *out = code == SQLITE_ROW && sqlite3_column_int(statement, 0) == 1;
+    }
+    sqlite3_finalize(statement);
+    return code == SQLITE_ROW ? FXTAP_OK : database_error(reader);
+}
+
 /* ---- rows ---- */
 
 fxtap_status fx_rows_begin(fxtap_reader *reader, fx_rank *rank, const char *sql, int64_t parameter, fx_rows *out)

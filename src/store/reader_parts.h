@@ -217,6 +217,8 @@ fxtap_status fx_index_load_steps(fxtap_reader *reader, fx_rank *rank, fx_texts *
 fxtap_status fx_index_load_nodes(fxtap_reader *reader, fx_graph *graph);
 fxtap_status fx_index_load_slots(fxtap_reader *reader, fx_graph *graph);
 fxtap_status fx_index_load_record(fxtap_reader *reader, fx_graph *graph);
+/* Whether the rank's index has a plain table of that name, which some have. */
+fxtap_status fx_index_has_table(fxtap_reader *reader, fx_rank *rank, const char *name, bool *out);
 /* SQLite's own check of its pages; where it is not sound, what was found first is in `detail`. */
 fxtap_status fx_index_is_sound(fxtap_reader *reader, fx_rank *rank, bool *out, char *detail, size_t capacity);
 

@@ -51,6 +51,12 @@
 
 #define FX_INDEX_SCHEMA FX_INDEX_TABLES FX_INDEX_VIEW
 
+/* Made when the first row of them is written: most dumps have none, and an index without them is as good as one with. */
+#define FX_INDEX_FINDING                                                                                               \
+    "CREATE TABLE IF NOT EXISTS finding(id INTEGER PRIMARY KEY, step_id INTEGER NOT NULL REFERENCES step(id),"         \
+    " node_id INTEGER NOT NULL REFERENCES node(id), stamp_us INTEGER NOT NULL, kind INTEGER NOT NULL,"                 \
+    " position TEXT NOT NULL, arg_name TEXT NOT NULL, count INTEGER NOT NULL, total INTEGER NOT NULL)"
+
 /*
  * Columns worth a word:
  *  graph.kind     "inference", "forward", "backward", "subgraph"
@@ -72,6 +78,7 @@
  *  value.min, max INTEGER for integers and bool (as text when over 2^63-1), REAL for floats with a range (infinite:
  *                 SQLite's 9e999), NULL where there is no range
  *  value.mean ... NULL where it is not a number (no finite element)
+ *  finding.kind   fxtap_finding_kind; position and arg_name tell the argument
  *  tensor.value_id NULL where nothing was saved: then skipped says what stood there
  *  a tensor's file: step.folder/{slot.prefix}{YYYYMMDDHHMMSSffffff of stamp_us}.npy
  */

@@ -118,6 +118,12 @@ typedef struct fx_entry {
     const char *skipped;
 } fx_entry;
 
+/* A finding about a node of the call; texts in the call's arena. */
+typedef struct fx_note {
+    struct fx_note *next;
+    fxtap_note note;
+} fx_note;
+
 /* What one call leaves to the next: fresh memory costs as much as filling it. */
 typedef struct fx_call_memory {
     fx_arena arena;
@@ -155,6 +161,8 @@ struct fxtap_call {
     uint64_t *last_us;  /* by slot: its latest stamp in this call */
     size_t n_last;
     fx_arena arena;
+    fx_note *notes;        /* in order */
+    fx_note *last_note;
     const char *last_text; /* the latest copy of a device or layout: they repeat */
     size_t n_open;         /* jobs not done. queue.lock */
     fx_job *done;          /* with a release due. queue.lock */
@@ -242,6 +250,7 @@ enum {
     FX_SQL_LAST_STEP,
     FX_SQL_STEP,
     FX_SQL_RESTAMP,
+    FX_SQL_FINDING,
     FX_STATEMENTS
 };
 
@@ -417,6 +426,8 @@ void fx_index_checkpoint(fx_index *index);
 fxtap_status fx_index_error(fx_index *index, int code, const char *action);
 fxtap_status fx_index_statement(fx_index *index, int which, const char *sql, sqlite3_stmt **out);
 fxtap_status fx_index_step(fx_index *index, sqlite3_stmt *statement);
+/* Makes a table that only some dumps need. */
+fxtap_status fx_index_make_table(fx_index *index, const char *sql);
 /* Remembers that *row was given in this transaction. */
 fxtap_status fx_index_fresh(fx_index *index, int64_t *row);
 
@@ -430,6 +441,8 @@ void fx_rows_run_end(fxtap_dump *dump);
 fxtap_status fx_rows_begin_step(fxtap_call *call, int64_t *step_id_out);
 fxtap_status fx_rows_entry(fxtap_call *call, int64_t step_id, const fx_entry *entry);
 fxtap_status fx_rows_step(fxtap_call *call, int64_t step_id, uint64_t step, const char *folder, const char *reason);
+/* The call's findings. */
+fxtap_status fx_rows_notes(fxtap_call *call, int64_t step_id);
 /* The step's rows after its files got other stamps: `given_us[i]` is what the row of entry i says. */
 fxtap_status fx_rows_restamp(fxtap_call *call, int64_t step_id, const uint64_t *given_us);
 /* All row numbers are void: another database. */
@@ -440,6 +453,10 @@ void fx_rows_forget(fxtap_dump *dump);
 /* Keeps the thread's last error as the call's, unless it has one. */
 void fx_call_set_error(fxtap_call *call, fxtap_status status);
 void fx_call_unreserve(fxtap_call *call);
+/* Nothing more is written for it. */
+bool fx_call_is_dead(const fxtap_call *call);
+/* Makes the folders and opens the index; false where that failed, which is the call's failure. */
+bool fx_call_ensure_begun(fxtap_call *call);
 void fx_call_memory_clear(fx_call_memory *memory);
 /* Begun by another process, before a fork. */
 bool fx_call_is_stale(const fxtap_call *call);

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import random
 import weakref
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -231,6 +232,96 @@ def test_random_programs_async_equals_sync(seed: int, tmp_path: Path) -> None:
     assert first.keys() == second.keys()
     for name, array in first.items():
         assert array.tobytes() == second[name].tobytes(), name
+
+
+# ---- what an operator changes without declaring it ----
+
+
+LIBRARY.define("zeroes(Tensor x, Tensor[] others, Tensor? y=None, *, Tensor? key=None) -> Tensor")
+
+
+def write_zeroes(x: Tensor, others: list[Tensor], y: Tensor | None = None, *, key: Tensor | None = None) -> Tensor:
+    """Write zeros over all but x, as its schema does not say, where they are the second or later."""
+    result = x + 1
+    for tensor in (*others[1:], y, key):
+        if tensor is not None:
+            tensor.zero_()
+    return result
+
+
+LIBRARY.impl("zeroes", write_zeroes, "CompositeExplicitAutograd")
+zeroes = torch.ops.fxtap_test.zeroes.default
+
+LIARS: list[tuple[str, Callable[[Graph, Node], Node], str]] = [
+    ("list", lambda g, y: g.call_function(zeroes, (g.call_function(aten.neg.default, (y,)), [y, y])), "1.1"),
+    ("optional", lambda g, y: g.call_function(zeroes, (g.call_function(aten.neg.default, (y,)), [], y)), "2"),
+    (
+        "keyword",
+        lambda g, y: g.call_function(zeroes, (g.call_function(aten.neg.default, (y,)), []), {"key": y}),
+        "key",
+    ),
+    (
+        "view",
+        lambda g, y: g.call_function(zeroes, (y, [], g.call_function(aten.slice.Tensor, (y, 0, 1000, 2000)))),
+        "2",
+    ),
+]
+
+
+@pytest.mark.parametrize("dumped_too", [True, False], ids=["dumped", "skipped"])
+@pytest.mark.parametrize(("name", "call", "position"), LIARS, ids=[name for name, _, _ in LIARS])
+def test_an_undeclared_write_is_found(
+    name: str, call: Callable[[Graph, Node], Node], position: str, dumped_too: bool, sync: bool, tmp_path: Path
+) -> None:
+    def make(graph: Graph, x: Node) -> Node:
+        y = graph.call_function(aten.mul.Tensor, (x, 2))
+        result = call(graph, y)
+        return graph.call_function(aten.add.Tensor, (result, y))
+
+    gm = build(make, "x")
+    skip = ["non aten target" if node.name == "zeroes_default" and not dumped_too else None for node in gm.graph.nodes]
+    lines: list[str] = []
+    dumped = Dumped(gm, tmp_path, {"sync": sync}, skip, log=lines.append)
+    for _ in range(2):
+        dumped(torch.ones(1 << 20))
+    dumped.dump.close()
+    before = dumped.array("mul_tensor-aten.mul.Tensor.OUTPUT.0")
+    after = dumped.array("add_tensor-aten.add.Tensor.INPUT.1")
+    assert before.min() == before.max() == 2
+    assert np.count_nonzero(after == 0) == (1000 if name == "view" else 1 << 20)
+    rows = dumped.index("SELECT n.target, f.kind, f.position FROM finding f JOIN node n ON n.id = f.node_id")
+    assert ("fxtap_test.zeroes.default", 1, position) in rows and {row[0] for row in rows} == {
+        "fxtap_test.zeroes.default"
+    }
+    assert len(lines) == 1 and "fxtap_test.zeroes.default" in lines[0] and "without declaring it" in lines[0]
+    if dumped_too:
+        inputs = {
+            name: array
+            for name, array in dumped.arrays().items()
+            if name.startswith("zeroes_default-") and "INPUT" in name
+        }
+        assert inputs and all(np.all(abs(array) == 2) for array in inputs.values())
+
+
+def test_an_undeclared_write_is_found_by_statistics_too(tmp_path: Path) -> None:
+    def make(graph: Graph, x: Node) -> Node:
+        y = graph.call_function(aten.mul.Tensor, (x, 2))
+        return graph.call_function(zeroes, (x, [], y))
+
+    dumped = Dumped(build(make, "x"), tmp_path, {"type": "stats"})
+    dumped(torch.ones(1 << 20))
+    dumped.dump.close()
+    assert dumped.index("SELECT position, arg_name FROM finding") == [("2", "y")]
+
+
+def test_an_honest_operator_has_no_finding(sync: bool, tmp_path: Path) -> None:
+    def make(graph: Graph, x: Node, y: Node) -> Node:
+        graph.call_function(torch.ops.fxtap_test.triple_.default, (x,))
+        graph.call_function(torch.ops.fxtap_test.swap_.default, (x,), {"others": [y]})
+        return graph.call_function(zeroes, (x, [x]))
+
+    dumped = run(build(make, "x", "y"), tmp_path, torch.ones(2), torch.zeros(2), sync=sync)
+    assert dumped.index("SELECT name FROM sqlite_schema WHERE name = 'finding'") == []
 
 
 # ---- one value is written once ----
