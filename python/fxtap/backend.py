@@ -21,6 +21,7 @@ from .ascend import real_backend, real_torchair
 from .config import CompilerConfig
 from .debug_files import DebugFiles
 from .environment import apply_environment
+from .functionalized import write_out_mutations
 from .scope import active
 from .selection import skip_reasons
 from .session import Block, next_graph_id, open_dump, watch_fork
@@ -69,6 +70,7 @@ class CompiledGraph:
         mark_weights(gm)
         if config.debug.data_dump.enabled and not (block is not None and block.ended):
             self.dump = open_dump(config, block)
+            write_out_mutations(gm)
             self.record = _core.record(gm, kind)
             keep = config.get("debug.data_dump.filter")
             self.skip = skip_reasons(gm, self.record, keep, bool(config.get("debug.data_dump.custom_ops")))

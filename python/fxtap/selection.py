@@ -14,6 +14,7 @@ from torch._ops import HigherOrderOperator
 from torch.fx import GraphModule, Node
 
 from ._core import Graph
+from .functionalized import HELPER
 
 __all__ = ["Filter", "FilterError", "glob_filter", "module_path", "skip_reasons"]
 
@@ -74,6 +75,8 @@ def _not_selected(node: Node, target: str, flags: frozenset[str], custom_ops: bo
     """Return why the kind of node is not dumped, None where it is."""
     if node.target is operator.getitem:
         return "getitem"
+    if HELPER in node.meta:
+        return "copies or views what a mutable operator changes"
     if "aten" in flags or target in known_operators():
         return None
     if isinstance(node.target, HigherOrderOperator):
