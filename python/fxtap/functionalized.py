@@ -46,8 +46,8 @@ class _Writer:
         self.added.append(node)
         node.meta = {key: value for key, value in self.node.meta.items() if key not in ("val", "tensor_meta")}
         node.meta[HELPER] = True
-        value = [map_arg(part, lambda n: n.meta.get("val")) for part in (args, kwargs)]
-        node.meta["val"] = target(*value[0], **value[1])
+        values: Any = map_arg((args, kwargs), lambda n: n.meta.get("val"))
+        node.meta["val"] = target(*values[0], **values[1])
         return node
 
     def clone(self, base: Any) -> Any:
@@ -87,7 +87,8 @@ class _Writer:
         from torch._higher_order_ops.auto_functionalize import read_view_information_from_args
 
         bases = [self.clone(base) for base in self.arguments.pop("_all_bases")]
-        names, types = [a.name for a in self.written], [a.type for a in self.written]
+        names: list[str] = [a.name for a in self.written]
+        types: list[Any] = [a.type for a in self.written]
         for name, info in read_view_information_from_args(names, types, self.arguments, bases).items():
             views = [self.view(one, bases) for one in info] if isinstance(info, list) else self.view(info, bases)
             self.arguments[name] = views
