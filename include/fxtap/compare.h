@@ -161,7 +161,8 @@ typedef struct fxtap_pair {
     const char *detail;        /* one line: why unreadable, what mismatched; "" */
     bool measured;             /* the metrics below mean something */
     bool identical_bits;
-    uint64_t count;
+    uint64_t count;            /* elements that were compared */
+    uint64_t undefined_count;  /* elements that were left out: memory that nobody had written, or that depends on such */
     double rtol, atol;         /* the tolerance that was applied */
     double max_abs_err, max_rel_err, mean_abs_err, rmse, cosine, rel_l2, euclidean, within_1e3, within_5e3;
     double max_ulp;            /* NaN where the dtype has none */

@@ -140,6 +140,8 @@ typedef struct fxtap_submission {
     void *context;
     fxtap_ticket same_bytes_as; /* an earlier value of this call whose dense bytes the view shows in another shape or
                                    order: they are not looked at again. 0: none */
+    const fxtap_undefined_range *undefined; /* elements that hold nothing, ascending; copied. Statistics are of the others */
+    size_t n_undefined;
 } fxtap_submission;
 
 /*

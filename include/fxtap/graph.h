@@ -90,6 +90,7 @@ typedef struct fxtap_tensor_meta {
 #define FXTAP_NODE_ASYNC 8u       /* an asynchronous collective: its result is there after wait_tensor */
 #define FXTAP_NODE_TARGET_ATEN 16u /* the target is an ATen operator */
 #define FXTAP_NODE_VIEW 32u       /* its schema returns an alias of an argument */
+#define FXTAP_NODE_TRACKED 128u  /* with UNDEFINED: the dump says of each value which elements of it are undefined */
 #define FXTAP_NODE_WEIGHT 64u     /* a placeholder that stands for a parameter or a buffer of the model */
 
 typedef struct fxtap_node_desc {

@@ -172,7 +172,11 @@ typedef struct fxtap_tensor_info {
     bool has_hash;
     fxtap_hash128 hash;    /* XXH3-128 of the data bytes */
     bool has_stats;
-    fxtap_stats stats;
+    fxtap_stats stats;     /* of the defined elements */
+    const fxtap_undefined_range *undefined; /* elements that hold nothing, where the index knows of some */
+    size_t n_undefined;
+    uint64_t undefined_count;   /* elements of all these */
+    fxtap_hash128 defined_hash; /* of the bytes of the others, where there are some */
 } fxtap_tensor_info;
 
 typedef struct fxtap_tensor_query {
@@ -269,7 +273,8 @@ typedef bool (*fxtap_progress)(void *context, uint64_t done, uint64_t total);
  * Checks every file of the dump (of all runs) against header, size and (with `read_data`) recorded hash; finds
  * non-finite values, partial and failed steps, missing and unindexed files. Problems of the files come first, in order
  * of the tree; then the non-finite values, in order of execution, the operators that produced one (is_origin) before
- * those that only carry it on. Uninitialised outputs (FXTAP_NODE_UNDEFINED) are not judged. Without an index,
+ * those that only carry it on. Elements that are undefined are not judged, nor are outputs of FXTAP_NODE_UNDEFINED
+ * where the index does not tell these. Findings of capture come between files and values. Without an index,
  * non-finite values are found only with `read_data`. A file with several names is read once. `progress` (may be
  * NULL) is called in the calling thread.
  */

@@ -41,6 +41,20 @@ typedef enum fxtap_order {
     FXTAP_ORDER_STRIDED = 2  /* anything else: gathered into row-major when saved */
 } fxtap_order;
 
+/* Why elements of a tensor hold nothing that means anything. */
+typedef enum fxtap_undefined { /* pinned: stored in the index; of two the larger prevails */
+    FXTAP_UNDEFINED_MAYBE = 1,    /* somebody may have written them, or not: not known */
+    FXTAP_UNDEFINED_DERIVED = 2,  /* computed from elements that nobody had written */
+    FXTAP_UNDEFINED_UNWRITTEN = 3 /* memory as it was found */
+} fxtap_undefined;
+
+/* Such elements: positions in the saved form, in the order in which it lies in the file. */
+typedef struct fxtap_undefined_range {
+    uint64_t first;
+    uint64_t count;
+    fxtap_undefined kind;
+} fxtap_undefined_range;
+
 /* Elements of the view. FXTAP_E_INVALID for a negative extent or a product over 2^63-1. */
 FXTAP_API fxtap_status fxtap_view_count(const fxtap_view *view, uint64_t *out);
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "store/writer.h"
+#include "tensor/undefined.h"
 #include "tensor/view.h"
 #include "util/memory.h"
 #include "util/utf8.h"
@@ -335,6 +336,26 @@ static fxtap_status check_same_bytes(const fxtap_call *call, const fxtap_submiss
     return FXTAP_OK;
 }
 
+static fxtap_status check_undefined(const fxtap_submission *from, uint64_t saved_bytes)
+{
+    size_t item = fxtap_dtype_size(fxtap_dtype_saved(from->view.dtype));
+    if (from->n_undefined > 0 && !fx_undefined_check(from->undefined, from->n_undefined, saved_bytes / item)) {
+        return fx_error(FXTAP_E_INVALID, "ranges of undefined elements ascend and lie within the tensor");
+    }
+    return FXTAP_OK;
+}
+
+static bool copy_undefined(fxtap_call *call, const fxtap_submission *from, fx_value *value)
+{
+    if (from->n_undefined == 0) {
+        return true;
+    }
+    value->undefined =
+        fx_arena_memdup(&call->arena, from->undefined, from->n_undefined * sizeof *from->undefined);
+    value->n_undefined = from->n_undefined;
+    return value->undefined != NULL;
+}
+
 static fxtap_status submit(fxtap_call *call, const fxtap_submission *from, uint64_t saved_bytes, fxtap_ticket *out)
 {
     size_t n_entries = call->n_entries;
@@ -346,11 +367,14 @@ static fxtap_status submit(fxtap_call *call, const fxtap_submission *from, uint6
         return give_up(call, n_entries, status);
     }
     value->saved_bytes = saved_bytes;
-    value->source = from->same_bytes_as > 0 ? call->values[from->same_bytes_as - 1] : NULL;
+    fx_value *source = from->same_bytes_as > 0 ? call->values[from->same_bytes_as - 1] : NULL;
+    bool is_alike = source != NULL && source->n_undefined == 0 && from->n_undefined == 0;
+    value->source = is_alike ? source : NULL; /* statistics of some elements alone are each value's own */
     if (from->original_dtype != FXTAP_DTYPE_NONE) {
         value->original_dtype = from->original_dtype;
     }
-    bool is_kept = copy_numbers(call, from->original_strides, from->view.ndim, &value->original_strides);
+    bool is_kept = copy_numbers(call, from->original_strides, from->view.ndim, &value->original_strides) &&
+                   copy_undefined(call, from, value);
     if (!is_kept || !add_job(call, entry, value, true, from)) {
         return give_up(call, n_entries, FXTAP_E_NOMEM);
     }
@@ -367,6 +391,9 @@ fxtap_status fxtap_call_submit(fxtap_call *call, const fxtap_submission *submiss
     if (status == FXTAP_OK && !fx_call_is_dead(call)) {
         fx_call_ensure_begun(call);
         status = check_same_bytes(call, submission, saved_bytes);
+        if (status == FXTAP_OK) {
+            status = check_undefined(submission, saved_bytes);
+        }
         if (status == FXTAP_OK && !fx_call_is_dead(call)) {
             status = submit(call, submission, saved_bytes, &ticket);
         }

@@ -164,10 +164,11 @@ static bool is_non_finite(const fxtap_tensor_info *info)
     return info->has_stats && info->stats.nan_count + info->stats.pos_inf_count + info->stats.neg_inf_count > 0;
 }
 
-/* Uninitialised memory says nothing about the model. */
+/* Uninitialised memory says nothing about the model. Where it is known by its elements, statistics leave it out. */
 static bool is_judged(const fxtap_tensor_info *info)
 {
-    return info->io == FXTAP_INPUT || info->node == NULL || (info->node->flags & FXTAP_NODE_UNDEFINED) == 0;
+    uint32_t flags = info->node == NULL ? 0 : info->node->flags;
+    return info->io == FXTAP_INPUT || (flags & FXTAP_NODE_UNDEFINED) == 0 || (flags & FXTAP_NODE_TRACKED) != 0;
 }
 
 static void append_count(char *text, size_t capacity, uint64_t count, const char *what)

@@ -10,6 +10,8 @@
 
 #include "store/schema.h"
 #include "store/writer.h"
+#include "tensor/hash.h"
+#include "tensor/undefined.h"
 #include "tensor/view.h"
 #include "util/memory.h"
 #include "util/number.h"
@@ -343,7 +345,22 @@ static fxtap_hash128 text_key(const char *text, const char *usual)
     return (fxtap_hash128){hash.high64, hash.low64};
 }
 
-/* All that makes a row: equal files may come from tensors of different dtype, strides or device. */
+static fxtap_hash128 undefined_key(const fx_value *value)
+{
+    fx_hasher hasher;
+    fx_hasher_init(&hasher);
+    for (size_t i = 0; i < value->n_undefined; i++) {
+        const fxtap_undefined_range *range = &value->undefined[i];
+        const uint64_t numbers[] = {range->first, range->count, (uint64_t)range->kind};
+        fx_hasher_update(&hasher, numbers, sizeof numbers);
+    }
+    return fx_hasher_finish(&hasher);
+}
+
+/*
+ * All that makes a row: equal files may come from tensors of different dtype, strides or device, or with other elements
+ * that are undefined.
+ */
 static fxtap_hash128 row_key(const fx_value *value)
 {
     struct {
@@ -359,6 +376,11 @@ static fxtap_hash128 row_key(const fx_value *value)
     if (original_strides(value) != NULL) {
         stride_bytes = (size_t)value->view.ndim * sizeof(int64_t);
         memcpy(parts.strides, original_strides(value), stride_bytes);
+    }
+    if (value->n_undefined > 0) {
+        fxtap_hash128 undefined = undefined_key(value);
+        parts.layout.high ^= undefined.high;
+        parts.layout.low ^= undefined.low;
     }
     XXH128_hash_t hash = XXH3_128bits(&parts, offsetof(__typeof__(parts), strides) + stride_bytes);
     return (fxtap_hash128){hash.high64, hash.low64};
@@ -393,6 +415,32 @@ static void bind_layout(sqlite3_stmt *s, const fx_value *value, row_texts *texts
     bind_text(s, 7, value->device);
 }
 
+static fxtap_status insert_undefined(fx_index *index, const fx_value *value, int64_t row)
+{
+    sqlite3_stmt *s = NULL;
+    unsigned char hash[16];
+    fxtap_buffer ranges;
+    fxtap_buffer_init(&ranges);
+    fx_undefined_encode(value->undefined, value->n_undefined, &ranges);
+    fxtap_status status = fxtap_buffer_status(&ranges);
+    if (status == FXTAP_OK) {
+        status = fx_index_make_table(index, FX_INDEX_UNDEFINED);
+    }
+    if (status == FXTAP_OK) {
+        status = fx_index_statement(index, FX_SQL_UNDEFINED,
+                                    "INSERT INTO undefined(value_id, count, ranges, hash) VALUES(?1, ?2, ?3, ?4)", &s);
+    }
+    if (status == FXTAP_OK) {
+        sqlite3_bind_int64(s, 1, row);
+        sqlite3_bind_int64(s, 2, (int64_t)fx_undefined_count(value->undefined, value->n_undefined));
+        sqlite3_bind_blob64(s, 3, ranges.bytes, ranges.length, SQLITE_STATIC);
+        bind_hash(s, 4, value->defined_hash, hash);
+        status = fx_index_step(index, s);
+    }
+    fxtap_buffer_clear(&ranges);
+    return status;
+}
+
 static fxtap_status insert_value(fx_index *index, const fx_value *value, int64_t *row_out)
 {
     row_texts texts;
@@ -410,7 +458,8 @@ static fxtap_status insert_value(fx_index *index, const fx_value *value, int64_t
     sqlite3_bind_int64(s, 8, (int64_t)value->saved_bytes);
     bind_hash(s, 9, value->hash, texts.hash);
     bind_stats(s, 10, &value->stats);
-    return insert(index, s, row_out);
+    status = insert(index, s, row_out);
+    return status == FXTAP_OK && value->n_undefined > 0 ? insert_undefined(index, value, *row_out) : status;
 }
 
 static fxtap_status value_row(fx_index *index, fx_value *value, int64_t *row_out)

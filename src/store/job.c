@@ -13,6 +13,7 @@
 #include "fxtap/npy.h"
 #include "store/writer.h"
 #include "tensor/hash.h"
+#include "tensor/undefined.h"
 #include "tensor/view.h"
 #include "util/file.h"
 #include "util/memory.h"
@@ -89,7 +90,10 @@ static fxtap_status compute(fx_value *value)
     if (value->has_stats) {
         return status;
     }
-    if (value->source != NULL) {
+    if (value->n_undefined > 0) {
+        status = fx_undefined_stats(&value->view, value->undefined, value->n_undefined, &value->stats, &value->hash,
+                                    &value->defined_hash);
+    } else if (value->source != NULL) {
         value->stats = value->source->stats;
         value->hash = value->source->hash;
     } else if (is_text(value)) {

@@ -364,7 +364,11 @@ fxtap_status fx_index_use(fxtap_reader *reader, fx_rank *rank)
     }
     reader->database_rank = rank;
     reader->database_bytes = file_bytes(path);
-    return FXTAP_OK;
+    status = fx_index_has_table(reader, rank, "undefined", &reader->has_undefined);
+    if (status != FXTAP_OK) {
+        fx_index_release(reader);
+    }
+    return status;
 }
 
 void fx_index_release(fxtap_reader *reader)

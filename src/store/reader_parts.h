@@ -117,6 +117,7 @@ struct fxtap_reader {
     int database_folder_fd;   /* what it is reached through, or -1; of no meaning without a database */
     fx_rank *database_rank;
     uint64_t database_bytes;
+    bool has_undefined; /* the open index has a table of undefined elements */
 };
 
 /* ---- folders (reader_folder.c) ---- */

@@ -8,6 +8,7 @@
 
 #include "store/names.h"
 #include "store/reader_parts.h"
+#include "tensor/undefined.h"
 #include "util/error.h"
 #include "util/memory.h"
 #include "util/number.h"
@@ -40,14 +41,22 @@ enum column {
     C_MEAN_IMAG,
     C_STD,
     C_RMS,
-    C_L2
+    C_L2,
+    C_UNDEFINED,
+    C_DEFINED_HASH
 };
 
-static const char tensors_sql[] =
-    "SELECT t.slot_id, v.id, t.stamp_us, t.skipped, v.dtype, v.descr, v.fortran, v.shape, v.strides, v.layout,"
-    " v.device, v.bytes, v.hash, v.count, v.finite_count, v.nan_count, v.pos_inf_count, v.neg_inf_count,"
-    " v.zero_count, v.subnormal_count, v.min, v.max, v.abs_max, v.mean, v.mean_imag, v.std, v.rms, v.l2_norm"
-    " FROM tensor t LEFT JOIN value v ON v.id = t.value_id WHERE t.step_id = ?1 ORDER BY t.slot_id, t.stamp_us";
+#define TENSOR_COLUMNS                                                                                                 \
+    "SELECT t.slot_id, v.id, t.stamp_us, t.skipped, v.dtype, v.descr, v.fortran, v.shape, v.strides, v.layout,"        \
+    " v.device, v.bytes, v.hash, v.count, v.finite_count, v.nan_count, v.pos_inf_count, v.neg_inf_count,"              \
+    " v.zero_count, v.subnormal_count, v.min, v.max, v.abs_max, v.mean, v.mean_imag, v.std, v.rms, v.l2_norm,"
+#define TENSOR_TABLES " FROM tensor t LEFT JOIN value v ON v.id = t.value_id"
+#define TENSOR_ROWS " WHERE t.step_id = ?1 ORDER BY t.slot_id, t.stamp_us"
+
+static const char tensors_sql[] = TENSOR_COLUMNS " NULL, NULL" TENSOR_TABLES TENSOR_ROWS;
+/* Where some values have elements that hold nothing. */
+static const char undefined_sql[] = TENSOR_COLUMNS
+    " u.ranges, u.hash" TENSOR_TABLES " LEFT JOIN undefined u ON u.value_id = v.id" TENSOR_ROWS;
 
 typedef struct tensor_context {
     fxtap_reader *reader;
@@ -266,6 +275,25 @@ static fxtap_status fill_path(tensor_context *at, const fx_slot *slot, fxtap_ten
     return info->path != NULL ? FXTAP_OK : FXTAP_E_NOMEM;
 }
 
+/* Ranges that are none are passed over: then all elements count. */
+static fxtap_status fill_undefined(tensor_context *at, fx_rows *rows, fxtap_tensor_info *info)
+{
+    if (fx_rows_is_null(rows, C_UNDEFINED) || !info->has_meta || info->dtype == FXTAP_STRING) {
+        return FXTAP_OK;
+    }
+    const void *bytes = sqlite3_column_blob(rows->statement, C_UNDEFINED);
+    size_t n_bytes = (size_t)sqlite3_column_bytes(rows->statement, C_UNDEFINED);
+    uint64_t n_elems = info->bytes / fxtap_dtype_size(info->saved_dtype);
+    fxtap_status status =
+        fx_undefined_decode(bytes, n_bytes, n_elems, &at->list->arena, &info->undefined, &info->n_undefined);
+    if (status == FXTAP_E_FORMAT) {
+        return fx_reader_warn(at->reader, "%s: %s", at->graph->rank->info.path, fxtap_error_message());
+    }
+    info->undefined_count = fx_undefined_count(info->undefined, info->n_undefined);
+    info->defined_hash = fx_rows_hash(rows, C_DEFINED_HASH);
+    return status;
+}
+
 static fxtap_status fill_row(tensor_context *at, fx_rows *rows, const fx_slot *slot, fx_tensor *tensor)
 {
     fxtap_tensor_info *info = &tensor->info;
@@ -286,6 +314,10 @@ static fxtap_status fill_row(tensor_context *at, fx_rows *rows, const fx_slot *s
         return status;
     }
     fill_stats(rows, info);
+    status = fill_undefined(at, rows, info);
+    if (status != FXTAP_OK) {
+        return status;
+    }
     return at->step->info.folder[0] != '\0' && !at->step->is_link ? fill_path(at, slot, info) : FXTAP_OK;
 }
 
@@ -308,7 +340,11 @@ fxtap_status fx_index_load_tensors(fxtap_reader *reader, fx_graph *graph, const 
 {
     tensor_context context = {.reader = reader, .graph = graph, .step = step, .query = query, .list = list};
     fx_rows rows = {0};
-    fxtap_status status = fx_rows_begin(reader, graph->rank, tensors_sql, step->id, &rows);
+    fxtap_status status = fx_index_use(reader, graph->rank);
+    if (status == FXTAP_OK) {
+        const char *sql = reader->has_undefined ? undefined_sql : tensors_sql;
+        status = fx_rows_begin(reader, graph->rank, sql, step->id, &rows);
+    }
     bool more = status == FXTAP_OK;
     while (status == FXTAP_OK && more) {
         status = fx_rows_next(&rows, &more);

@@ -56,6 +56,9 @@
     "CREATE TABLE IF NOT EXISTS finding(id INTEGER PRIMARY KEY, step_id INTEGER NOT NULL REFERENCES step(id),"         \
     " node_id INTEGER NOT NULL REFERENCES node(id), stamp_us INTEGER NOT NULL, kind INTEGER NOT NULL,"                 \
     " position TEXT NOT NULL, arg_name TEXT NOT NULL, count INTEGER NOT NULL, total INTEGER NOT NULL)"
+#define FX_INDEX_UNDEFINED                                                                                             \
+    "CREATE TABLE IF NOT EXISTS undefined(value_id INTEGER PRIMARY KEY REFERENCES value(id), count INTEGER NOT NULL,"  \
+    " ranges BLOB NOT NULL, hash BLOB NOT NULL)"
 
 /*
  * Columns worth a word:
@@ -79,6 +82,8 @@
  *                 SQLite's 9e999), NULL where there is no range
  *  value.mean ... NULL where it is not a number (no finite element)
  *  finding.kind   fxtap_finding_kind; position and arg_name tell the argument
+ *  undefined      values with elements that hold nothing: how many, which (tensor/undefined.h), and the hash of the
+ *                 bytes of the others. value.count and all statistics are of the others; value.hash is of all bytes
  *  tensor.value_id NULL where nothing was saved: then skipped says what stood there
  *  a tensor's file: step.folder/{slot.prefix}{YYYYMMDDHHMMSSffffff of stamp_us}.npy
  */

@@ -77,6 +77,9 @@ struct fx_value {
     const int64_t *original_strides; /* NULL: the view's */
     fx_value *source;                /* that value's bytes in another shape; NULL */
     uint64_t saved_bytes;
+    const fxtap_undefined_range *undefined; /* in the call's arena; then stats and defined_hash are of the others */
+    size_t n_undefined;
+    fxtap_hash128 defined_hash;
     fxtap_stats stats;
     fxtap_hash128 hash;
     fxtap_hash128 key; /* of hash, dtype, order and shape: equal files */
@@ -251,6 +254,7 @@ enum {
     FX_SQL_STEP,
     FX_SQL_RESTAMP,
     FX_SQL_FINDING,
+    FX_SQL_UNDEFINED,
     FX_STATEMENTS
 };
 
