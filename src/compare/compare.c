@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "compare/batch.h"
+#include "compare/undefined.h"
 #include "store/list_step.h"
 #include "util/error.h"
 #include "util/float_mode.h"
@@ -145,6 +146,12 @@ static fxtap_status complete(fx_comparison *c)
     }
     if (status == FXTAP_OK) {
         status = fx_side_warnings(c, &c->target, "target");
+    }
+    if (status == FXTAP_OK) {
+        status = fx_warn_of_findings(c, &c->golden, "golden");
+    }
+    if (status == FXTAP_OK) {
+        status = fx_warn_of_findings(c, &c->target, "target");
     }
     if (status == FXTAP_OK) {
         status = fx_report_warn_of_trailing(c->report);

@@ -86,6 +86,46 @@ static const char *name_of(fx_arena *arena, const fx_group_nodes *group, bool is
     return is_known ? fx_arena_strdup(arena, desc.name) : NULL;
 }
 
+static bool is_dumped(const fx_group_nodes *group, size_t golden_node)
+{
+    for (size_t i = 0; i < group->n_nodes; i++) {
+        if (group->nodes[i].golden_node == golden_node) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The last operator above an input that was not dumped on either side, which may have made the difference. */
+static fxtap_status name_undumped(fx_batch *batch, const fx_group_nodes *group, const fx_node_pair *node, const char *position,
+                                  const fx_wiring *golden, fxtap_origin *origin)
+{
+    fx_arena *arena = &batch->comparison->report->arena;
+    size_t n_inputs = 0, length = strlen(position);
+    const size_t *inputs = fx_wiring_inputs(golden, node->golden_node, &n_inputs);
+    for (size_t i = n_inputs; i-- > 0;) {
+        const fx_exec_call *call = call_of(group->golden_calls, group->group->n_golden, inputs[i]);
+        const char *place = fx_wiring_position(golden, node->golden_node, i);
+        fxtap_node_desc desc = {.struct_size = sizeof desc};
+        fxtap_node number = (fxtap_node)(inputs[i] - call->first_node);
+        bool is_here = strncmp(place, position, length) == 0 && (place[length] == '\0' || place[length] == '.');
+        if (!is_here || is_dumped(group, inputs[i]) || call->record == NULL ||
+            fxtap_graph_node(call->record, number, &desc) != FXTAP_OK || desc.op != FXTAP_OP_CALL_FUNCTION ||
+            strchr(desc.target, '.') == NULL || (desc.flags & FXTAP_NODE_TARGET_ATEN) != 0) {
+            continue;
+        }
+        const char *file, *function, *code;
+        int32_t line;
+        fxtap_graph_source(call->record, number, &file, &line, &function, &code);
+        origin->between = fx_arena_printf(arena, "%s (%s), not dumped", desc.name, desc.target);
+        origin->between_source = fx_arena_printf(arena, "%s:%d", file, (int)line);
+        origin->between_code = fx_arena_strdup(arena, code);
+        bool is_kept = origin->between != NULL && origin->between_source != NULL && origin->between_code != NULL;
+        return is_kept ? FXTAP_OK : FXTAP_E_NOMEM;
+    }
+    return FXTAP_OK;
+}
+
 /* Nothing lies between: the two read other values, or somebody changed the value where it lay. */
 static fxtap_status name_feeders(fx_batch *batch, const fx_group_nodes *group, const fx_node_pair *node, const fxtap_pair *pair,
                                  const fx_wiring *golden, const fx_wiring *target, fxtap_origin *origin)
@@ -130,7 +170,12 @@ static fxtap_status name_between(fx_batch *batch, fx_group_nodes *group, const f
         status = fx_name_between(group, golden, true, node->golden_node, position, &found);
     }
     if (status == FXTAP_OK && is_input && found.first == NULL && golden != NULL && target != NULL) {
-        status = name_feeders(batch, group, node, pair, golden, target, origin);
+        status = node->golden_node == FX_MISSING
+                     ? FXTAP_OK
+                     : name_undumped(batch, group, node, pair->position, golden, origin);
+        if (status == FXTAP_OK && origin->between == NULL) {
+            status = name_feeders(batch, group, node, pair, golden, target, origin);
+        }
     } else if (status == FXTAP_OK) {
         status = fx_keep_between(&batch->comparison->report->arena, &found, origin);
     }

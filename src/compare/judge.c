@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "compare/batch.h"
+#include "compare/undefined.h"
 #include "fxtap/npy.h"
 #include "tensor/difference.h"
 #include "tensor/values.h"
@@ -115,6 +116,42 @@ static void take_equal(bout *b)
     pair->max_ulp = class == FXTAP_CLASS_FLOAT ? 0.0 : NAN;
 }
 
+/*
+ * Where the same elements hold nothing on both sides and the others are the same bytes. Files tell more of elements of
+ * which that is not known.
+ */
+static bool settled_by_defined(const bout *b, bool has_files)
+{
+    const fxtap_tensor_info *g = b->golden, *t = b->target;
+    return g->has_meta && t->has_meta && g->n_undefined > 0 && g->dtype == t->dtype &&
+           g->saved_dtype == t->saved_dtype && same_shape(b->pair) && fx_same_undefined(g, t) &&
+           g->defined_hash.high == t->defined_hash.high && g->defined_hash.low == t->defined_hash.low &&
+           !(has_files && fx_maybe_undefined(g));
+}
+
+/* Says how many elements were left out; where that is all of them, nothing is judged. */
+static fxtap_status note_left_out(bout *b, uint64_t n_left_out, uint64_t n_elems)
+{
+    fxtap_pair *pair = b->pair;
+    pair->undefined_count = n_left_out;
+    if (n_left_out == n_elems) {
+        pair->measured = false;
+        return detail(b, FXTAP_UNDEFINED, "no element was written: not judged");
+    }
+    const char *text = fx_arena_printf(b->arena, "%s%s%llu of %llu elements are undefined: not judged", pair->detail,
+                                       pair->detail[0] != '\0' ? "; " : "", (unsigned long long)n_left_out,
+                                       (unsigned long long)n_elems);
+    return text == NULL ? FXTAP_E_NOMEM : detail(b, pair->verdict, text);
+}
+
+static fxtap_status take_defined(bout *b)
+{
+    take_equal(b);
+    uint64_t n_elems = b->pair->count;
+    b->pair->count -= b->golden->undefined_count;
+    return note_left_out(b, b->golden->undefined_count, n_elems);
+}
+
 /* Without files the recorded statistics are all there is. */
 static double apart(double golden, double target)
 {
@@ -149,6 +186,11 @@ static fxtap_status judge_statistics(bout *b)
     fx_tolerance_for(b->comparison->report->rules, b->comparison->report->n_rules, b->pair, &tolerance);
     b->pair->rtol = tolerance.rtol;
     b->pair->atol = tolerance.atol;
+    if (fx_has_undefined(b->golden, b->target) && !fx_same_undefined(b->golden, b->target)) {
+        b->pair->undefined_count = b->golden->undefined_count > b->target->undefined_count ? b->golden->undefined_count
+                                                                                           : b->target->undefined_count;
+        return detail(b, FXTAP_UNDEFINED, "not the same elements are undefined, and there is no file: not judged");
+    }
     if (hashes_tell_apart(b, &tolerance)) {
         return detail(b, FXTAP_DIFFERENT, "judged by recorded hashes: there is no file");
     }
@@ -342,6 +384,41 @@ static fxtap_verdict verdict_of(const fxtap_pair *pair, const fx_tolerance *tole
     return is_bad ? FXTAP_DIFFERENT : FXTAP_CLOSE;
 }
 
+/* At least once also where there are no elements: dtypes may differ all the same. */
+static fxtap_status run_range(bout *b, fx_difference *difference, const fxtap_view *golden, const fxtap_view *target,
+                              uint64_t begin, uint64_t end)
+{
+    fxtap_status status = FXTAP_OK;
+    for (uint64_t first = begin; status == FXTAP_OK && (first < end || first == begin); first += RANGE_ELEMENTS) {
+        if (atomic_load_explicit(&b->comparison->stop, memory_order_relaxed)) {
+            return fx_error(FXTAP_E_CANCELLED, "the comparison was stopped");
+        }
+        uint64_t length = end - first < RANGE_ELEMENTS ? end - first : RANGE_ELEMENTS;
+        status = fx_difference_run(difference, golden, target, first, length);
+    }
+    return status;
+}
+
+/* All elements, or those that hold something; *mask_out (cleared) then says how many do not. */
+static fxtap_status run_judged(bout *b, fx_difference *difference, const fxtap_view *golden, const fxtap_view *target,
+                               fx_undefined_mask *mask_out)
+{
+    uint64_t n_elems = 0;
+    fxtap_status status = fxtap_view_count(golden, &n_elems);
+    if (status != FXTAP_OK || !fx_has_undefined(b->golden, b->target)) {
+        return status == FXTAP_OK ? run_range(b, difference, golden, target, 0, n_elems) : status;
+    }
+    fx_undefined_mask mask;
+    status = fx_undefined_mask_create(b->golden, b->target, golden, target, &mask);
+    for (uint64_t first = 0, count = 0; status == FXTAP_OK && fx_undefined_mask_next(&mask, &first, &count);) {
+        status = run_range(b, difference, golden, target, first, first + count);
+    }
+    mask_out->n_elems = mask.n_elems;
+    mask_out->n_left_out = mask.n_left_out;
+    fx_undefined_mask_clear(&mask);
+    return status;
+}
+
 static fxtap_status measure(bout *b, const fxtap_view *golden, const fxtap_view *target)
 {
     const fx_comparison *c = b->comparison;
@@ -356,16 +433,11 @@ static fxtap_status measure(bout *b, const fxtap_view *golden, const fxtap_view 
         .n_worst = c->options->n_worst > 0 ? c->options->n_worst : 5,
     };
     fx_difference difference;
+    fx_undefined_mask mask = {0};
     fx_difference_init(&difference, &options);
-    uint64_t count = 0;
-    fxtap_status status = fxtap_view_count(golden, &count);
-    /* once also where there are no elements: dtypes may differ all the same */
-    for (uint64_t first = 0; status == FXTAP_OK && (first < count || first == 0); first += RANGE_ELEMENTS) {
-        if (atomic_load_explicit(&c->stop, memory_order_relaxed)) {
-            return fx_error(FXTAP_E_CANCELLED, "the comparison was stopped");
-        }
-        uint64_t length = count - first < RANGE_ELEMENTS ? count - first : RANGE_ELEMENTS;
-        status = fx_difference_run(&difference, golden, target, first, length);
+    fxtap_status status = run_judged(b, &difference, golden, target, &mask);
+    if (status == FXTAP_E_CANCELLED) {
+        return status;
     }
     if (status != FXTAP_OK) {
         return unreadable(b, "both", status);
@@ -374,7 +446,8 @@ static fxtap_status measure(bout *b, const fxtap_view *golden, const fxtap_view 
     fx_difference_finish(&difference, &result);
     take_result(b->pair, &result);
     b->pair->verdict = verdict_of(b->pair, &tolerance);
-    return keep_worst(b, &result);
+    status = keep_worst(b, &result);
+    return status == FXTAP_OK && mask.n_left_out > 0 ? note_left_out(b, mask.n_left_out, mask.n_elems) : status;
 }
 
 static fxtap_status keep_statistics(bout *b, const fxtap_stats *golden, const fxtap_stats *target)
@@ -495,12 +568,16 @@ static fxtap_status judge(bout *b, const fx_sources *sources, fx_desk *desk)
         return judge_skipped(b);
     }
     bool has_files = b->golden->path != NULL && b->target->path != NULL;
-    if (settled_by_hash(b) && !(b->comparison->options->read_all && has_files)) {
+    bool reads_all = b->comparison->options->read_all && has_files;
+    if (settled_by_hash(b) && !reads_all) {
         take_equal(b);
         return FXTAP_OK;
     }
     if (settled_as_literal(b)) {
         return FXTAP_OK;
+    }
+    if (settled_by_defined(b, has_files) && !reads_all) {
+        return take_defined(b);
     }
     if (!has_files) {
         return judge_recorded(b);

@@ -154,7 +154,8 @@ static bool has_judged_input(const search *s, const fx_node_pair *node, const ch
 {
     for (size_t i = node->first_pair; i < node->first_pair + node->n_pairs; i++) {
         const fxtap_pair *pair = pair_at(s, i);
-        if (pair->io == FXTAP_INPUT && is_judged(pair) && covers(pair->position, position)) {
+        bool is_known = is_judged(pair) || pair->verdict == FXTAP_UNDEFINED; /* what holds nothing is no error */
+        if (pair->io == FXTAP_INPUT && is_known && covers(pair->position, position)) {
             return true;
         }
     }
@@ -489,25 +490,4 @@ fxtap_status fx_find_origins(fx_batch *batch, fx_group_nodes *group)
     fx_free(s.states);
     fx_free(s.health);
     return status;
-}
-
-fxtap_status fx_mark_undefined(fx_batch *batch, fx_group_nodes *group)
-{
-    const fx_wiring *wiring;
-    fxtap_status status = fx_group_wiring(group, true, &wiring);
-    if (status != FXTAP_OK || wiring == NULL) {
-        return status;
-    }
-    for (size_t n = 0; n < group->n_nodes; n++) {
-        const fx_node_pair *node = &group->nodes[n];
-        for (size_t i = node->first_pair; i < node->first_pair + node->n_pairs && node->golden_node != FX_MISSING; i++) {
-            fxtap_pair *pair = &batch->pairs[i];
-            size_t producer = node->golden_node;
-            bool is_known = pair->io != FXTAP_INPUT || fx_wiring_producer(wiring, node->golden_node, pair->position, &producer);
-            if (pair->verdict == FXTAP_NOT_COMPARED && is_known && fx_wiring_is_undefined(wiring, producer)) {
-                pair->verdict = FXTAP_UNDEFINED;
-            }
-        }
-    }
-    return FXTAP_OK;
 }

@@ -141,6 +141,9 @@ static void write_pair(fxtap_json *json, const fxtap_pair *pair)
     if (pair->detail[0] != '\0') {
         fxtap_json_string(json, "detail", pair->detail);
     }
+    if (pair->undefined_count > 0) {
+        fxtap_json_uint(json, "undefined_count", pair->undefined_count);
+    }
     if (pair->measured) {
         metrics(json, pair);
         growth(json, pair);

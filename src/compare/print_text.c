@@ -113,6 +113,26 @@ static void end_flow(flow *f)
     fxtap_buffer_text(f->page->out, f->is_first ? "nothing\n" : "\n");
 }
 
+/* Elements that hold nothing, in pairs that were judged all the same. */
+static void undefined_elements(const fx_page *p)
+{
+    uint64_t n_elems = 0, n_tensors = 0;
+    for (size_t i = 0; i < p->report->n_pairs; i++) {
+        const fxtap_pair *pair = &p->report->pairs[i];
+        if (pair->undefined_count > 0 && pair->verdict != FXTAP_UNDEFINED) {
+            n_elems += pair->undefined_count;
+            n_tensors++;
+        }
+    }
+    if (n_tensors > 0) {
+        fxtap_buffer_text(p->out, "Left out ");
+        fx_page_counted(p, n_elems, "element", "elements");
+        fxtap_buffer_text(p->out, " of ");
+        fx_page_counted(p, n_tensors, "tensor: memory that was never written", "tensors: memory that was never written");
+        fxtap_buffer_text(p->out, "\n");
+    }
+}
+
 static void accounts(const fx_page *p)
 {
     const fxtap_report *report = p->report;
@@ -132,6 +152,7 @@ static void accounts(const fx_page *p)
         flow_item(&result, report->counts[verdict], fxtap_verdict_name((fxtap_verdict)verdict));
     }
     end_flow(&result);
+    undefined_elements(p);
 }
 
 static void example(const fx_page *p, const fxtap_pair *pair)

@@ -96,7 +96,8 @@ bool fx_verdict_is_bad(fxtap_verdict verdict)
 
 void fx_pair_forget(fxtap_pair *pair)
 {
-    if (pair->verdict == FXTAP_ONLY_GOLDEN || pair->verdict == FXTAP_ONLY_TARGET || pair->verdict == FXTAP_UNDEFINED) {
+    bool was_marked = pair->verdict == FXTAP_UNDEFINED && pair->undefined_count == 0; /* before judging */
+    if (pair->verdict == FXTAP_ONLY_GOLDEN || pair->verdict == FXTAP_ONLY_TARGET || was_marked) {
         return;
     }
     fxtap_pair kept = *pair;

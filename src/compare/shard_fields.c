@@ -235,7 +235,7 @@ static void metric_fields(fx_codec *c, fxtap_pair *pair)
         fx_codec_double(c, values[i]);
     }
     uint64_t *counts[] = {&pair->count,          &pair->max_abs_index, &pair->max_rel_index, &pair->mismatched,
-                          &pair->nan_mismatched, &pair->inf_mismatched};
+                          &pair->nan_mismatched, &pair->inf_mismatched, &pair->undefined_count};
     for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
         fx_codec_u64(c, counts[i]);
     }

@@ -18,6 +18,8 @@ typedef struct wired_node {
     size_t first_edge;
     size_t n_edges;
     size_t link; /* of a placeholder: the node of an earlier call whose result it is; FX_MISSING: none, or not known */
+    size_t base;   /* of a view, whose memory it shows; else the node itself */
+    size_t writer; /* the node that wrote to its memory last, after it; FX_MISSING: none */
     bool is_placeholder;
     bool is_weight;
     bool is_undefined;
@@ -49,6 +51,32 @@ static bool add_edge(fx_wiring *wiring, size_t producer, const char *position)
     return true;
 }
 
+/* What stands in a place comes from its node, and from whoever wrote to that one's memory meanwhile. */
+static bool add_producer(fx_wiring *wiring, size_t producer, const char *position)
+{
+    size_t writer = wiring->nodes[wiring->nodes[producer].base].writer;
+    return add_edge(wiring, producer, position) &&
+           (writer == FX_MISSING || writer <= producer || add_edge(wiring, writer, position));
+}
+
+/*
+ * Marks what a node writes to. Which arguments these are does not stand in the record: by torch's convention the first of
+ * an operator whose name ends in "_", any of the others'.
+ */
+static void mark_written(fx_wiring *wiring, const char *target, size_t node)
+{
+    size_t length = strcspn(target, ".");
+    const char *name = target[length] == '.' ? target + length + 1 : target;
+    length = strcspn(name, ".");
+    bool is_in_place = length > 0 && name[length - 1] == '_';
+    for (size_t i = wiring->nodes[node].first_edge; i < wiring->n_edges; i++) {
+        const char *position = wiring->edges[i].position;
+        if (!is_in_place || strcmp(position, "0") == 0 || strncmp(position, "0.", 2) == 0) {
+            wiring->nodes[wiring->nodes[wiring->producers[i]].base].writer = node;
+        }
+    }
+}
+
 typedef struct adding { /* the edges of one node */
     fx_wiring *wiring;
     const fxtap_graph *graph;
@@ -65,7 +93,7 @@ static bool add_value(const adding *a, fxtap_value value, fxtap_buffer *position
     if (fxtap_value_kind_of(a->graph, value) == FXTAP_V_NODE) {
         size_t producer = a->first + fxtap_value_node(a->graph, value);
         const char *text = producer < a->node ? fx_arena_strdup(&a->wiring->arena, position->bytes) : NULL;
-        return producer >= a->node || (text != NULL && add_edge(a->wiring, producer, text));
+        return producer >= a->node || (text != NULL && add_producer(a->wiring, producer, text));
     }
     size_t n_items, length = position->length;
     const fxtap_value *items = fxtap_value_items(a->graph, value, &n_items);
@@ -112,7 +140,7 @@ static bool add_node(fx_wiring *wiring, const fxtap_graph *graph, size_t first, 
     fxtap_node_desc desc = {.struct_size = sizeof desc};
     wired_node *node = &wiring->nodes[first + i];
     const adding a = {wiring, graph, first, first + i};
-    *node = (wired_node){.first_edge = wiring->n_edges, .link = FX_MISSING};
+    *node = (wired_node){.first_edge = wiring->n_edges, .link = FX_MISSING, .base = first + i, .writer = FX_MISSING};
     if (graph == NULL || fxtap_graph_node(graph, (fxtap_node)i, &desc) != FXTAP_OK) {
         return true; /* not there: a node that nothing feeds */
     }
@@ -123,8 +151,13 @@ static bool add_node(fx_wiring *wiring, const fxtap_graph *graph, size_t first, 
     node->is_placeholder = desc.op == FXTAP_OP_PLACEHOLDER || desc.op == FXTAP_OP_GET_ATTR;
     node->is_weight = desc.op == FXTAP_OP_GET_ATTR || (desc.flags & FXTAP_NODE_WEIGHT) != 0 ||
                       (node->is_placeholder && requires_grad(graph, desc.meta));
-    node->is_undefined = (desc.flags & FXTAP_NODE_UNDEFINED) != 0;
+    /* where values tell which of their elements are undefined, they are judged by these */
+    node->is_undefined = (desc.flags & FXTAP_NODE_UNDEFINED) != 0 && (desc.flags & FXTAP_NODE_TRACKED) == 0;
+    if ((desc.flags & FXTAP_NODE_MUTATES) != 0) {
+        mark_written(wiring, desc.target, first + i);
+    }
     if ((desc.flags & FXTAP_NODE_VIEW) != 0 && node->n_edges > 0) {
+        node->base = wiring->nodes[wiring->producers[node->first_edge]].base;
         node->is_undefined |= wiring->nodes[wiring->producers[node->first_edge]].is_undefined;
     }
     return true;
