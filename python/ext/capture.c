@@ -5,6 +5,7 @@
 #include "dump_type.h"
 #include "errors.h"
 #include "submit.h"
+#include "undefined.h"
 #include "watch.h"
 
 /* ---- failures of the dump: kept for the end of the call, the model runs on ---- */
@@ -65,6 +66,7 @@ int fx_capture_begin(fx_program *program, fx_capture **out)
         }
     }
     c->is_guarded = is_function_mode_on(program->state);
+    fx_undefined_begin_call(c);
     *out = c;
     return 0;
 }
@@ -226,9 +228,19 @@ PyObject *fx_capture_step(fx_capture *c, const fx_instruction *instruction, PyOb
         fxtap_call_release_done(c->call);
     }
     fx_submit_release(c);
+    PyObject *pending = NULL;
+    if (c->call != NULL && !c->is_broken && fx_undefined_before(c, instruction, args, kwargs, &pending) < 0 &&
+        keep_error(c) < 0) {
+        return NULL;
+    }
     bool is_watched = instruction->argument_names != NULL && c->call != NULL && !c->is_broken;
     PyObject *result = is_watched ? invoke_watched(c, instruction, args, kwargs)
                                   : fx_program_invoke(c->program, instruction, args, kwargs);
+    if (pending != NULL && result == NULL) {
+        Py_DECREF(pending);
+    } else if (pending != NULL && fx_undefined_after(c, instruction, pending, result) < 0 && keep_error(c) < 0) {
+        Py_CLEAR(result);
+    }
     if (result != NULL && c->node != NULL && !c->is_broken &&
         submit_results(c, instruction, args, kwargs, result) < 0 && keep_error(c) < 0) {
         Py_CLEAR(result);

@@ -54,6 +54,25 @@ bool fx_is_hidden_mutation(const char *target, const char *argument)
     return true;
 }
 
+/* Operators whose result, or part of it, is memory as it was found. */
+static const char *const undefined_names[] = {
+    "aten.empty.",           "aten.new_empty.",        "aten.empty_like.",       "aten.empty_strided.",
+    "aten.empty_permuted.",  "aten.new_empty_strided.", "aten.resize.",          "aten.resize_.",
+    "aten.resize_as.",       "aten.resize_as_.",       "aten.empty_quantized.",  "aten._empty_affine_quantized.",
+    "aten._empty_per_channel_affine_quantized.",       "aten._resize_output.",   "aten._resize_output_.",
+    "prims.empty_strided.",  "prims.empty_permuted.",  "inductor_prims.empty.",
+};
+
+bool fx_is_undefined(const char *target)
+{
+    for (size_t i = 0; i < sizeof undefined_names / sizeof *undefined_names; i++) {
+        if (strncmp(target, undefined_names[i], strlen(undefined_names[i])) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static int is_hidden(PyObject *target, PyObject *argument)
 {
     PyObject *name = PyObject_GetAttrString(argument, "name");
@@ -156,6 +175,16 @@ static int note_names(PyObject *schema, PyObject *arguments, Py_ssize_t n, fx_in
     return status;
 }
 
+static int note_undefined(PyObject *target, fx_instruction *out)
+{
+    PyObject *text = PyObject_Str(target);
+    PyObject *bytes = text == NULL ? NULL : fx_utf8(text);
+    out->is_undefined = bytes != NULL && fx_is_undefined(PyBytes_AsString(bytes));
+    Py_XDECREF(text);
+    Py_XDECREF(bytes);
+    return bytes == NULL ? -1 : 0;
+}
+
 static int note_out(PyObject *argument, bool *out)
 {
     PyObject *is_out = PyObject_GetAttrString(argument, "is_out");
@@ -182,7 +211,7 @@ static int schema_effect(PyObject *target, fx_instruction *out)
         Py_XDECREF(argument);
     }
     if (status == 0) {
-        status = note_names(schema, arguments, n, out);
+        status = note_names(schema, arguments, n, out) < 0 ? -1 : note_undefined(target, out);
     }
     int moves = status < 0 ? -1 : has_out ? 1 : moves_storage(schema);
     if (moves > 0) {
@@ -197,6 +226,7 @@ static int schema_effect(PyObject *target, fx_instruction *out)
 int fx_effect_copy(const fx_instruction *from, fx_instruction *out)
 {
     out->effect = from->effect;
+    out->is_undefined = from->is_undefined;
     out->argument_names = Py_XNewRef(from->argument_names);
     if (from->n_mutated == 0) {
         return 0;

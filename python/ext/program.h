@@ -45,6 +45,7 @@ typedef struct fx_instruction {
     fx_template *kwargs;
     const uint32_t *dead; /* slots whose last use this is; in the program's pool */
     size_t n_dead;
+    bool is_undefined; /* what it returns, or part of it, is memory as it was found */
     fx_effect effect;
     fx_mutated *mutated;
     size_t n_mutated;

@@ -4,30 +4,11 @@
 #include "effect.h"
 #include "record.h"
 
-/* Operators whose result, or part of it, is memory as it was found. */
-static const char *const undefined_names[] = {
-    "aten.empty.",           "aten.new_empty.",        "aten.empty_like.",       "aten.empty_strided.",
-    "aten.empty_permuted.",  "aten.new_empty_strided.", "aten.resize.",          "aten.resize_.",
-    "aten.resize_as.",       "aten.resize_as_.",       "aten.empty_quantized.",  "aten._empty_affine_quantized.",
-    "aten._empty_per_channel_affine_quantized.",       "aten._resize_output.",   "aten._resize_output_.",
-    "prims.empty_strided.",  "prims.empty_permuted.",  "inductor_prims.empty.",
-};
-
-static bool is_undefined(const char *target)
-{
-    for (size_t i = 0; i < sizeof undefined_names / sizeof *undefined_names; i++) {
-        if (strncmp(target, undefined_names[i], strlen(undefined_names[i])) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static uint32_t flags_of_name(const char *target)
 {
     uint32_t flags = strncmp(target, "aten.", 5) == 0 ? FXTAP_NODE_TARGET_ATEN : 0u;
-    if (is_undefined(target)) {
-        flags |= FXTAP_NODE_UNDEFINED;
+    if (fx_is_undefined(target)) {
+        flags |= FXTAP_NODE_UNDEFINED | FXTAP_NODE_TRACKED;
     }
     bool is_collective =
         strncmp(target, "_c10d_functional.", 17) == 0 || strncmp(target, "_c10d_functional_autograd.", 26) == 0;

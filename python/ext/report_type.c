@@ -134,6 +134,7 @@ static PyObject *evidence(const fxtap_pair *pair)
     X(mismatched, true, p->measured, PyLong_FromUnsignedLongLong(p->mismatched))                                       \
     X(nan_mismatched, true, p->measured, PyLong_FromUnsignedLongLong(p->nan_mismatched))                               \
     X(inf_mismatched, true, p->measured, PyLong_FromUnsignedLongLong(p->inf_mismatched))                               \
+    X(undefined_count, true, true, PyLong_FromUnsignedLongLong(p->undefined_count))                                    \
     X(max_abs_err, true, p->measured, PyFloat_FromDouble(p->max_abs_err))                                              \
     X(max_rel_err, true, p->measured, PyFloat_FromDouble(p->max_rel_err))                                              \
     X(mean_abs_err, true, p->measured, PyFloat_FromDouble(p->mean_abs_err))                                            \

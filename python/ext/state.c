@@ -140,6 +140,8 @@ int fx_state_traverse(fx_state *state, visitproc visit, void *arg)
     Py_VISIT(state->tensors_type);
     Py_VISIT(state->values_type);
     Py_VISIT(state->report_type);
+    Py_VISIT(state->undefined_memory);
+    Py_VISIT(state->undefined_regions);
 #define X(field, module, path) Py_VISIT(state->field);
     FX_TORCH_OBJECTS(X)
 #undef X
@@ -155,6 +157,8 @@ void fx_state_clear(fx_state *state)
     Py_CLEAR(state->tensors_type);
     Py_CLEAR(state->values_type);
     Py_CLEAR(state->report_type);
+    Py_CLEAR(state->undefined_memory);
+    Py_CLEAR(state->undefined_regions);
 #define X(field, module, path) Py_CLEAR(state->field);
     FX_TORCH_OBJECTS(X)
 #undef X

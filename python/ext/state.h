@@ -61,6 +61,8 @@ typedef struct fx_state {
     const struct fx_dlpack_api *exchange; /* torch's table; NULL where it has none */
     PyCFunction is_neg;                   /* Tensor.is_neg and is_conj, called without a lookup */
     PyCFunction is_conj;
+    PyObject *undefined_memory;  /* a fxtap.undefined.Memory once one was needed, and its regions: a dict; or NULL */
+    PyObject *undefined_regions;
     bool force_fallback; /* tests: never use the exchange table */
 } fx_state;
 

@@ -4,6 +4,7 @@
 
 #include "dlpack.h"
 #include "errors.h"
+#include "undefined.h"
 
 #define RELEASE_GIL_BYTES 65536
 #define MAX_SKIP_TEXT 256
@@ -133,8 +134,14 @@ static int queue_view(capture *c, fx_place *place, PyObject *tensor, fx_bridged 
     if (ok(fxtap_view_saved_bytes(&bridged->view, &bytes)) < 0 || reserve(c, bytes) < 0) {
         return -1;
     }
+    fxtap_undefined_range *undefined;
+    size_t n_undefined;
+    if (fx_undefined_ranges(c, tensor, &bridged->view, &undefined, &n_undefined) < 0) {
+        return -1;
+    }
     fx_held *held = hold(c, tensor, bridged);
     if (held == NULL) {
+        PyMem_Free(undefined);
         return -1;
     }
     fxtap_submission submission = {.struct_size = sizeof submission,
@@ -147,8 +154,12 @@ static int queue_view(capture *c, fx_place *place, PyObject *tensor, fx_bridged 
                                    .original_strides = bridged->original_strides,
                                    .release = on_release,
                                    .context = held,
-                                   .same_bytes_as = same};
-    return ok(submit(c, &submission, bytes, out));
+                                   .same_bytes_as = n_undefined > 0 ? 0 : same,
+                                   .undefined = undefined,
+                                   .n_undefined = n_undefined};
+    int status = ok(submit(c, &submission, bytes, out));
+    PyMem_Free(undefined);
+    return status;
 }
 
 /* 1 where no array can hold the view (a float4 pair without an axis): skipped, with the reason. 0; -1: exception. */

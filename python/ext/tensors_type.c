@@ -102,6 +102,7 @@ static PyObject *mean(const fxtap_stats *stats)
     X(neg_inf_count, t->has_stats, PyLong_FromUnsignedLongLong(stats->neg_inf_count))                                  \
     X(zero_count, t->has_stats, PyLong_FromUnsignedLongLong(stats->zero_count))                                        \
     X(subnormal_count, t->has_stats, PyLong_FromUnsignedLongLong(stats->subnormal_count))                              \
+    X(undefined_count, t->has_meta, PyLong_FromUnsignedLongLong(t->undefined_count))                                   \
     X(module_path, node != NULL, fx_tell_text(node->module_path))                                                    \
     X(source_file, node != NULL, fx_tell_text(node->source_file))                                                    \
     X(source_line, node != NULL, PyLong_FromLong(node->source_line))                                                   \

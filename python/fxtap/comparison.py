@@ -82,8 +82,9 @@ class Pair:
         What the pair rests on, as "value", "operator", "module"; how many operators make a region's result.
     golden_dtype, target_dtype, golden_shape, target_shape
         The original dtypes (torch's names), and the shapes.
-    identical_bits, count, mismatched, nan_mismatched, inf_mismatched
-        Elements: all, outside the tolerance, and those of them where one side alone is NaN, or infinite.
+    identical_bits, count, mismatched, nan_mismatched, inf_mismatched, undefined_count
+        Elements: all that were compared, outside the tolerance, and those of them where one side alone is NaN, or
+        infinite; those that were left out, because nothing had written them.
     max_abs_err, max_rel_err, mean_abs_err, rmse, cosine, rel_l2, euclidean, max_ulp, within_1e3, within_5e3
         Metrics (docs/compare.md); None where nothing was measured, `max_ulp` NaN for dtypes without one.
     max_abs_index, max_rel_index, worst
