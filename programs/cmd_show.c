@@ -289,13 +289,22 @@ static bool append_few(fxtap_buffer *out, const show_options *options, fxtap_ten
     return is_told;
 }
 
+static void append_undefined(fxtap_buffer *out, const fxtap_tensor_info *info)
+{
+    if (info->undefined_count > 0) {
+        fxtap_buffer_text(out, "  ");
+        text_append_count(out, info->undefined_count);
+        fxtap_buffer_text(out, " undefined: memory that was never written; statistics are of the others\n");
+    }
+}
+
 static bool append_many(fxtap_buffer *out, const show_options *options, fxtap_tensor_list *list, size_t i)
 {
     const fxtap_tensor_info *info = fxtap_tensor_list_at(list, i);
     if (info->path != NULL && info->dtype != FXTAP_STRING) {
         (void)fxtap_tensor_load_stats(list, i);
     }
-    if (info->has_stats) {
+    if (info->has_stats && (info->stats.count > 0 || info->undefined_count == 0)) {
         describe_stats(out, "  ", &info->stats);
     }
     return info->path == NULL || append_from_file(out, options, list, i);
@@ -321,6 +330,7 @@ static bool append_tensor(fxtap_buffer *out, const show_options *options, fxtap_
     bool is_told = append_few(out, options, list, i);
     append_layout(out, info);
     fxtap_buffer_text(out, "\n");
+    append_undefined(out, info);
     bool is_well = is_told || append_many(out, options, list, i);
     if (info->path != NULL) {
         fxtap_buffer_text(out, "  ");

@@ -181,6 +181,9 @@ void describe_tensor_json(fxtap_json *json, const fxtap_tensor_info *info)
     if (info->has_stats) {
         fxtap_json_begin_object(json, "statistics");
         describe_stats_json(json, &info->stats);
+        if (info->undefined_count > 0) {
+            fxtap_json_uint(json, "undefined", info->undefined_count);
+        }
         fxtap_json_end_object(json);
     }
 }
