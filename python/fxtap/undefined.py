@@ -162,6 +162,8 @@ def _kind(target: Any) -> str:
     returns = [r.alias_info for r in target._schema.returns]
     if any(alias is not None and not alias.is_write for alias in returns):
         return "view"
+    if name.startswith("_foreach_"):
+        return "overwrite" if name == "_foreach_zero" else "foreach"
     if name.endswith("_like") or full.startswith(("new_", "sym_", "is_", "size", "stride", "set_")) or name in SHAPES:
         return "shape"
     if torch.Tag.pointwise in target.tags or name in POINTWISE or _has_pointwise_twin(target):
@@ -332,6 +334,8 @@ class Memory:
     def _plan_elements(self, kind: str, target: OpOverload, pending: Pending) -> None:
         taken = [a for a in pending.arguments if not a.is_out]
         read = [a for a in taken if kind != "move" or a.name in PLACES]
+        if _name(target) == "_foreach_copy":
+            read = []
         self._note_reads(pending, read)
         level = self._level(read)
         try:
@@ -341,6 +345,8 @@ class Memory:
                     states = _map(states, lambda state: state.clamp(min=level))
             elif kind == "pointwise":
                 states = self._pointwise(read)
+            elif kind == "foreach":
+                states = self._each(read or taken[1:2])
             elif kind == "linear":
                 states = self._probe(target, pending.arguments, level)
             else:
@@ -359,6 +365,8 @@ class Memory:
             pending.written = [(tensors[0], states)] if len(written) == 1 and len(tensors) == 1 else []
             states = _highest(states)
         elif isinstance(states, list):
+            tensors = list(_tensors([a.value for a in written]))
+            pending.written = list(zip(tensors, states, strict=True)) if len(tensors) == len(states) else []
             states = max(map(_highest, states), default=0)
         if not pending.written:
             pending.written = [(tensor, states) for a in written for tensor in _tensors(a.value)]
@@ -399,6 +407,14 @@ class Memory:
     def _pointwise(self, read: list[Argument]) -> Tensor:
         states = [self._state(tensor) for argument in read for tensor in _tensors(argument.value)]
         return functools.reduce(torch.maximum, states).clamp(max=DERIVED)
+
+    def _each(self, read: list[Argument]) -> list[Tensor]:
+        """Go through lists: the n-th result is of the n-th tensors."""
+        lists = [[self._state(tensor) for tensor in _tensors(argument.value)] for argument in read]
+        longest = max(map(len, lists))
+        groups = [[states[i] for states in lists if len(states) == longest] for i in range(longest)]
+        level = DERIVED if read[0].name == "self" else UNWRITTEN  # a copy computes nothing
+        return [functools.reduce(torch.maximum, group).clamp(max=level) for group in groups]
 
     def _probe(self, target: OpOverload, arguments: list[Argument], level: int) -> Any:
         """Run the operator with zeros and with NaN in the place of undefined elements: what differs depends on them."""

@@ -143,7 +143,13 @@ fxtap_status fxtap_reader_findings(fxtap_reader *reader, const fxtap_tensor_quer
 
 void fxtap_finding_text(const fxtap_finding *finding, char *dst, size_t capacity)
 {
-    const char *name = finding->arg_name[0] != '\0' ? finding->arg_name : finding->position;
+    char name[120];
+    bool is_in_list = strchr(finding->position, '.') != NULL;
+    snprintf(name, sizeof name, "%.80s", finding->arg_name[0] != '\0' ? finding->arg_name : finding->position);
+    if (is_in_list && finding->arg_name[0] != '\0') {
+        size_t length = strlen(name);
+        snprintf(name + length, sizeof name - length, " (%.30s)", finding->position);
+    }
     if (finding->kind == FXTAP_FINDING_UNDECLARED_WRITE) {
         snprintf(dst, capacity, "writes to its argument %s without declaring it: its input's hash changed under the dump",
                  name);

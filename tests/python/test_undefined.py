@@ -188,9 +188,15 @@ def through_other_types(x: Tensor) -> Tensor:
     return buffer[:2].view(torch.float32) + torch.view_as_real(pair)[:2, :1]
 
 
+def filled_together(x: Tensor) -> Tensor:
+    buffers = [torch.empty(4, 3) for _ in range(3)]
+    torch._foreach_copy_(buffers, [x, x * 2, x * 3])
+    return buffers[0] + buffers[1] + buffers[2]
+
+
 FILLED = [
     filled_by_slices, filled_by_rows, filled_by_index, filled_by_mask, padded, padded_batch, kv_cache, joined, by_out,
-    overwritten, unread, through_a_cast, through_other_types,
+    overwritten, unread, filled_together, through_a_cast, through_other_types,
 ]  # fmt: skip
 
 
@@ -219,6 +225,16 @@ def test_another_input_is_seen(model: Callable[..., Any], tmp_path: Path) -> Non
 
     report = twice(tmp_path, same, torch.randn(4, 3), other=other)
     assert report.verdict == "different"
+
+
+def test_random_numbers_fill(tmp_path: Path) -> None:
+    def model(x: Tensor) -> Tensor:
+        drawn = torch.empty_like(x).bernoulli_(0.5) * torch.empty(4, 3).normal_()
+        return drawn + torch.empty(4, 3).uniform_() + x
+
+    run(tmp_path, model, torch.ones(4, 3))
+    assert findings(tmp_path) == []
+    assert undefined(tmp_path, "add_1") == []
 
 
 def test_one_wrong_element_beside_undefined_ones(tmp_path: Path) -> None:
