@@ -214,9 +214,7 @@ int fx_undefined_ranges(capture *c, PyObject *tensor, const fxtap_view *view, fx
     if (status == 0 && bridged.skip == NULL) {
         status = take_states(&bridged.view, view, out, n_out);
     }
-    if (status == 0 || bridged.owner != NULL) {
-        fx_bridge_drop(&bridged);
-    }
+    fx_bridge_drop(&bridged);
     Py_DECREF(state);
     return status;
 }

@@ -12,15 +12,19 @@ import pytest
 import torch
 from torch import Tensor
 
+import fxtap
 from dumps import graphs, load, run, stems
 
 LIBRARY = torch.library.Library("fxtap_mutable", "FRAGMENT")
 
 
+FAULT = [0.0]  # what the operator gets wrong
+
+
 @torch.library.custom_op("fxtap_mutable::scale", mutates_args={"out"})
 def scale(out: Tensor, x: Tensor, factor: float = 2.0) -> None:
     """Write a multiple."""
-    out.copy_(x * factor)
+    out.copy_(x * factor + FAULT[0])
 
 
 @torch.library.custom_op("fxtap_mutable::both", mutates_args={"outs", "extra"})
@@ -211,3 +215,27 @@ def test_an_operator_that_only_writes(form: str, tmp_path: Path) -> None:
     same_as_eager(tmp_path, model, torch.ones(3), custom_ops=True)
     (name,) = [name for name in stems(folder(tmp_path)) if name.endswith("OUTPUT.0") and "fxtap_mutable" in name]
     assert values(tmp_path, name) == [5, 5, 5]
+
+
+@pytest.mark.parametrize("dumped", [True, False], ids=["dumped", "skipped"])
+def test_a_comparison_names_the_one_that_went_wrong(dumped: bool, tmp_path: Path) -> None:
+    """What it writes in place feeds what reads it afterwards; where it was not dumped it is named all the same."""
+
+    def model(x: Tensor) -> Tensor:
+        hidden = torch.tanh(x)
+        out = torch.empty_like(hidden)
+        torch.ops.fxtap_mutable.scale(out, hidden)
+        return out * 3
+
+    for name, offset in (("good", 0.0), ("bad", 0.125)):
+        torch._dynamo.reset()
+        FAULT[0] = offset
+        run(tmp_path / name, model, torch.ones(8), custom_ops=dumped)
+    FAULT[0] = 0.0
+    report = fxtap.compare(tmp_path / "good", tmp_path / "bad")
+    (origin,) = report.origins
+    if dumped:
+        assert (origin.reason, origin.node, origin.target) == ("operator", "scale", "fxtap_mutable.scale.default")
+    else:
+        assert origin.reason == "before" and origin.between == "scale (fxtap_mutable.scale.default), not dumped"
+        assert "test_functionalized.py" in origin.between_source
