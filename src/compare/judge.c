@@ -116,19 +116,6 @@ static void take_equal(bout *b)
     pair->max_ulp = class == FXTAP_CLASS_FLOAT ? 0.0 : NAN;
 }
 
-/*
- * Where the same elements hold nothing on both sides and the others are the same bytes. Files tell more of elements of
- * which that is not known.
- */
-static bool settled_by_defined(const bout *b, bool has_files)
-{
-    const fxtap_tensor_info *g = b->golden, *t = b->target;
-    return g->has_meta && t->has_meta && g->n_undefined > 0 && g->dtype == t->dtype &&
-           g->saved_dtype == t->saved_dtype && same_shape(b->pair) && fx_same_undefined(g, t) &&
-           g->defined_hash.high == t->defined_hash.high && g->defined_hash.low == t->defined_hash.low &&
-           !(has_files && fx_maybe_undefined(g));
-}
-
 /* Says how many elements were left out; where that is all of them, nothing is judged. */
 static fxtap_status note_left_out(bout *b, uint64_t n_left_out, uint64_t n_elems)
 {
@@ -576,7 +563,7 @@ static fxtap_status judge(bout *b, const fx_sources *sources, fx_desk *desk)
     if (settled_as_literal(b)) {
         return FXTAP_OK;
     }
-    if (settled_by_defined(b, has_files) && !reads_all) {
+    if (same_shape(b->pair) && fx_undefined_settles(b->golden, b->target, has_files) && !reads_all) {
         return take_defined(b);
     }
     if (!has_files) {

@@ -39,7 +39,7 @@ bool fx_same_undefined(const fxtap_tensor_info *golden, const fxtap_tensor_info 
     return true;
 }
 
-bool fx_maybe_undefined(const fxtap_tensor_info *info)
+static bool is_in_doubt(const fxtap_tensor_info *info)
 {
     for (size_t i = 0; i < info->n_undefined; i++) {
         if (info->undefined[i].kind == FXTAP_UNDEFINED_MAYBE) {
@@ -47,6 +47,14 @@ bool fx_maybe_undefined(const fxtap_tensor_info *info)
         }
     }
     return false;
+}
+
+bool fx_undefined_settles(const fxtap_tensor_info *golden, const fxtap_tensor_info *target, bool has_files)
+{
+    return golden->has_meta && target->has_meta && golden->n_undefined > 0 && golden->dtype == target->dtype &&
+           golden->saved_dtype == target->saved_dtype && fx_same_undefined(golden, target) &&
+           golden->defined_hash.high == target->defined_hash.high &&
+           golden->defined_hash.low == target->defined_hash.low && !(has_files && is_in_doubt(golden));
 }
 
 /* ---- dumps that do not say which elements ---- */

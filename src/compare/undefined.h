@@ -9,8 +9,11 @@ bool fx_has_undefined(const fxtap_tensor_info *golden, const fxtap_tensor_info *
 /* Whether they are the same on both sides. */
 bool fx_same_undefined(const fxtap_tensor_info *golden, const fxtap_tensor_info *target);
 
-/* Whether it is not known of some whether they were written. */
-bool fx_maybe_undefined(const fxtap_tensor_info *info);
+/*
+ * Whether they are the same on both sides, and the others, of arrays of equal shape, the same bytes. Files tell more of
+ * elements of which it is not known whether they were written.
+ */
+bool fx_undefined_settles(const fxtap_tensor_info *golden, const fxtap_tensor_info *target, bool has_files);
 
 /* Which elements are left out, in the order in which fx_difference_run() takes them. */
 typedef struct fx_undefined_mask {
