@@ -28,11 +28,13 @@ from typing import Any
 import torch
 
 import fxtap
+import pairing_scale
+from pairing_faults import Judgement, judge, kept_faults, plant
 from pairing_record import Run, Side
 from pairing_truth import Truth
 from pairing_variants import Variant, all_variants
 
-RECALL, PRECISION = 0.99, 0.999
+RECALL, PRECISION, NAMED = 0.99, 0.999, 0.95
 
 
 @dataclass
@@ -115,7 +117,8 @@ def keys(columns: dict[str, list[Any]]) -> Iterator[tuple[str, str, str]]:
 
 def describe(origin: Any) -> str:
     pair = origin.pair
-    text = f"{origin.reason} at {pair.graph}/{pair.step}/{pair.name} | {pair.target_graph}/{pair.target_name or pair.name}"
+    target = f"{pair.target_graph}/{pair.target_name or pair.name}"
+    text = f"{origin.reason} at {pair.graph}/{pair.step}/{pair.name} | {target}"
     return f"{text} rel_l2 {origin.output_error:.3g}" + (f" between {origin.between}" if origin.between else "")
 
 
@@ -128,10 +131,10 @@ def evaluate(variant: Variant, base: Path) -> Score:
     score = Score(variant.name, truth.reachable(), verdict=report.verdict, seconds=time.perf_counter() - start)
     paired = set()
     for golden, target, io in keys(report._core.columns(PAIR_FIELDS)):
-        if io == "INPUT" or golden not in truth.golden or target not in truth.target:
-            continue
+        if io == "INPUT" or (golden not in truth.golden and target not in truth.target):
+            continue  # uninitialised memory and text are no quantities
         score.pairs += 1
-        if truth.golden[golden] == truth.target[target]:
+        if truth.golden.get(golden, -1) == truth.target.get(target, -2):
             score.right += 1
             paired.add(golden)
         else:
@@ -159,6 +162,56 @@ def totals(scores: list[Score]) -> tuple[list[str], bool]:
     ], good
 
 
+def share(total: int, place: int, count: int) -> int:
+    """How many of `total` the place-th of `count` gets."""
+    return total // count + (place < total % count)
+
+
+def measure_clean(variants: list[Variant], base: Path, options: argparse.Namespace) -> list[Score]:
+    """Dump the variants unless they are kept, compare them, and print a line each."""
+    scores = []
+    for variant in variants:
+        if options.kept is None:
+            generate(variant, base)
+        if options.generate:
+            Truth.of(base / variant.name, variant.equal)
+            continue
+        scores.append(evaluate(variant, base))
+        print(scores[-1].line(), flush=True)
+        if options.verbose:
+            print_details(scores[-1])
+    return scores
+
+
+def measure_faults(variants: list[Variant], base: Path, options: argparse.Namespace) -> list[Judgement]:
+    """Plant faults unless they are kept, and judge the reports of all."""
+    faults_base = base.with_name(base.name + "-faults")
+    if options.kept is None:
+        for place, variant in enumerate(variants):
+            count = share(options.faults, place, len(variants))
+            if count and not (faults_base / f"{variant.name}.00").exists():
+                plant(variant, base / variant.name, faults_base, count)
+    if options.generate:
+        return []
+    by_name = {variant.name: variant for variant in variants}
+    judgements = []
+    for fault in kept_faults(faults_base, set(by_name)):
+        judgements.append(judge(fault, faults_base, by_name[fault.variant].tolerances))
+        if options.verbose or judgements[-1].bad:
+            print(judgements[-1].line(), flush=True)
+    return judgements
+
+
+def fault_totals(judgements: list[Judgement]) -> tuple[list[str], bool]:
+    """How many planted faults were named, and how many reports accuse another place."""
+    named, false = sum(item.right for item in judgements), sum(bool(item.false) for item in judgements)
+    share_named = named / len(judgements)
+    return [
+        f"faults named  {named} of {len(judgements)}, {100 * share_named:.1f} % (target: {100 * NAMED:g} %)",
+        f"false accused {false} reports name another place with confidence (target: 0)",
+    ], share_named >= NAMED and false == 0
+
+
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", metavar="PATTERN", help="variants whose name matches, as 'gpt.*'")
@@ -167,6 +220,8 @@ def parse() -> argparse.Namespace:
     place.add_argument("--keep", type=Path, metavar="FOLDER", help="leave the dumps there")
     place.add_argument("--from", type=Path, dest="kept", metavar="FOLDER", help="evaluate dumps that --keep left")
     parser.add_argument("--generate", action="store_true", help="with --keep: dump, do not compare")
+    parser.add_argument("--faults", type=int, default=250, metavar="N", help="faults to plant in all (default: 250)")
+    parser.add_argument("--scale", action="store_true", help="measure large graphs alone: time, nearly linear")
     parser.add_argument("-v", "--verbose", action="store_true", help="name wrong and missing pairs and false origins")
     return parser.parse_args()
 
@@ -187,27 +242,21 @@ def main() -> int:
     if options.list:
         print("\n".join(variant.name for variant in variants))
         return 0
-    scores = []
     with contextlib.ExitStack() as stack:
         base = options.kept or options.keep
         if base is None:
-            base = Path(tempfile.mkdtemp(prefix="pairing-"))
-            stack.callback(shutil.rmtree, base)
-        for variant in variants:
-            if options.kept is None:
-                generate(variant, base)
-            if options.generate:
-                Truth.of(base / variant.name, variant.equal)
-                continue
-            scores.append(evaluate(variant, base))
-            print(scores[-1].line(), flush=True)
-            if options.verbose:
-                print_details(scores[-1])
-    if not scores:
-        return 0
-    lines, good = totals(scores)
-    print("\n".join(lines))
-    return 0 if good else 1
+            folder = Path(tempfile.mkdtemp(prefix="pairing-"))
+            stack.callback(shutil.rmtree, folder)
+            base = folder / "dumps"
+        if options.scale:
+            return 0 if pairing_scale.run(base.with_name(base.name + "-scale")) else 1
+        scores = measure_clean(variants, base, options)
+        judgements = measure_faults(variants, base, options) if options.faults else []
+    results = [totals(scores)] if scores else []
+    results += [fault_totals(judgements)] if judgements else []
+    for lines, _good in results:
+        print("\n".join(lines))
+    return 0 if all(good for _lines, good in results) else 1
 
 
 if __name__ == "__main__":

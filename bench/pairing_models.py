@@ -1,4 +1,4 @@
-"""The models that the pairing benchmark compares variants of: plain ones from edited source, and transformers' tiny ones."""
+"""The models that the pairing benchmark compares variants of: plain ones from edited source, tiny transformers."""
 
 from __future__ import annotations
 
@@ -78,7 +78,8 @@ def draw(name: str, like: Tensor) -> Tensor:
 @torch.no_grad()
 def initialise(model: nn.Module) -> None:
     """Give every parameter and statistic values that depend on its name alone."""
-    for name, parameter in model.named_parameters():
+    for full_name, parameter in model.named_parameters():
+        name = full_name.replace("stack.", "blocks.")  # a variant renames it
         fused = fused_row(name)
         if fused is not None:
             full = draw(fused[0], torch.empty(3 * parameter.shape[0], *parameter.shape[1:]))

@@ -33,13 +33,13 @@ class Side:
     calls
         One letter a call, the seed of its inputs; a capital letter's inputs have another size.
     grad
-        "no": under no_grad; "forward": with gradients, never backward; "train": backward and an SGD step after each call.
+        "no": under no_grad; "forward": with gradients, never backward; "train": backward and an SGD step each call.
     edits, shift, file
         Of the source of plain models: (old, new) text, lines put in front, the file's name.
     attention, math
         transformers' attention; whether scaled_dot_product_attention is traced into its parts.
     wrap
-        The attribute names of modules around the model, outermost first; "()" for a plain function.
+        The attribute names of modules around the model, outermost first; ("()",) for a plain function.
     decompose
         Names of ATen operators that AOTAutograd decomposes.
     passes
@@ -108,14 +108,13 @@ def break_before(model: nn.Module, names: tuple[str, ...]) -> None:
 
 def wrapped(model: nn.Module, names: tuple[str, ...]) -> Callable[..., Any]:
     """The model with modules around it, or as a function that calls it."""
+    if names == ("()",):
+
+        def function(*inputs: Any, **kwargs: Any) -> Any:
+            return model(*inputs, **kwargs)
+
+        return function
     for name in reversed(names):
-        if name == "()":
-            inner = model
-
-            def function(*inputs: Any, **kwargs: Any) -> Any:
-                return inner(*inputs, **kwargs)
-
-            return function
         model = Wrapper(model, name)
     return model
 

@@ -80,8 +80,7 @@ class Layer(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         x = x + self.attention(self.norm1(x))
         h = F.gelu(self.up(self.norm2(x)))
-        x = x + self.down(h)
-        return x
+        return x + self.down(h)
 
 
 class GPT(nn.Module):

@@ -41,7 +41,7 @@ def load(root: Path) -> list[Result]:
     """All results of a dump that have values, in order of execution."""
     found = []
     for tensor in fxtap.open(root).tensors():
-        if tensor.io == "INPUT" or tensor.skipped is not None or tensor.path is None:
+        if tensor.io == "INPUT" or tensor.skipped is not None or tensor.path is None or "empty" in tensor.target:
             continue
         array = tensor.numpy()
         if array.dtype.kind not in "fiubc" or array.size == 0:

@@ -25,6 +25,9 @@ LEFT = "        left = torch.tanh(self.left(x))\n"
 RIGHT = "        right = torch.sigmoid(self.right(x))\n"
 RMS = "        y = y * torch.rsqrt(y.pow(2).mean(-1, keepdim=True) + 1e-5) * self.scale\n"
 BREAK = "        torch._dynamo.graph_break()\n"
+LOOPS = {"mlp": "        for block in self.blocks:\n", "gpt": "        for layer in self.layers:\n",
+         "cnn": "        for stage in self.stages:\n", "cell": "        for step in range(x.shape[1]):\n",
+         "experts": "        share = "}  # fmt: skip
 BLOCKS = {"mlp": "blocks", "gpt": "layers", "cnn": "stages", "llama": "model.layers", "mixtral": "model.layers",
           "bert": "bert.encoder.layer", "vit": "vit.layers", "t5": "decoder.block"}  # fmt: skip
 
@@ -88,6 +91,9 @@ def sources(model: str) -> Iterator[Variant]:
     def variant(name: str, golden: Side, target: Side, **options: Any) -> Variant:
         return Variant(f"{model}.{name}", golden, target, **options)
 
+    loop = LOOPS[model]
+    yield variant("outer_break", plain, edited(plain, (loop, BREAK + loop)))
+    yield variant("train_outer_break", training, edited(training, (loop, BREAK + loop)))
     yield variant("moved", plain, replace(plain, file="other/network.py", shift=37))
     yield variant("shifted_train", training, replace(training, shift=3))
     yield variant("no_sources", plain, replace(plain, passes=("no_sources",)))
@@ -115,9 +121,9 @@ def mlp() -> Iterator[Variant]:
     yield Variant("mlp.train_rewritten", training, edited(training, silu))
     yield Variant("mlp.swapped", plain, edited(plain, (LEFT + RIGHT, RIGHT + LEFT)))
     yield Variant("mlp.rms_norm", plain, edited(plain, (RMS, "        y = F.rms_norm(y, (32,), self.scale, 1e-5)\n")))
-    in_place = [("x = x + h\n        left", "x = x.clone()\n        x += h\n        left"), ("x = F.relu(x)", "x.relu_()")]
-    yield Variant("mlp.in_place", plain, edited(plain, *in_place))
-    yield Variant("mlp.train_in_place", training, edited(training, in_place[0]))
+    added = ("x = x + h\n        left", "x = x.clone()\n        x += h\n        left")
+    yield Variant("mlp.in_place", plain, edited(plain, added, ("x = F.relu(x)", "x.relu_()")))
+    yield Variant("mlp.train_in_place", training, edited(training, added))
     yield Variant("mlp.logged", plain, edited(plain, ("h = F.gelu(h)", "h = F.gelu(h)\n        self.seen = h.sum()")))
     yield Variant("mlp.line_break", plain, edited(plain, (LEFT, BREAK + LEFT)))
     yield Variant("mlp.train_line_break", training, edited(training, (LEFT, BREAK + LEFT)))
@@ -172,7 +178,7 @@ def others() -> Iterator[Variant]:
     hoisted = [("gates = self.input(x[:, step])", "gates = projected[:, step]"),
                ("        outputs = []\n", "        outputs, projected = [], self.input(x)\n")]  # fmt: skip
     late = [("outputs.append(self.out(self.norm(h)))", "outputs.append(h)"),
-            ("return torch.stack(outputs, dim=1)", "return self.out(self.norm(torch.stack(outputs, dim=1)))")]  # fmt: skip
+            ("torch.stack(outputs, dim=1)", "self.out(self.norm(torch.stack(outputs, dim=1)))")]  # fmt: skip
     yield Variant("cell.hoisted", plain, edited(plain, *hoisted))
     yield Variant("cell.late", plain, edited(plain, *late))
     yield Variant("cell.swapped", plain, edited(plain, ("self.input(x[:, step]) + self.hidden(h)",

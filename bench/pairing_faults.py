@@ -1,0 +1,344 @@
+"""Faults planted into the target side of a variant, and whether a report names them."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import random
+import shutil
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch.fx import Node
+
+import fxtap
+from fxtap import _core
+from fxtap.backend import CompiledGraph
+from pairing_record import Run
+from pairing_truth import Key, Result, Truth, load
+from pairing_variants import Variant
+
+PASSED_ON = frozenset(
+    {"_to_copy", "alias", "clone", "copy", "copy_", "detach", "expand", "lift_fresh_copy", "permute", "slice", "select",
+     "split", "squeeze", "t", "transpose", "unsqueeze", "view", "_unsafe_view", "reshape", "as_strided", "unbind",
+     "split_with_sizes", "empty", "full", "arange", "zeros", "ones"}
+)  # fmt: skip
+"""Operators that compute nothing."""
+
+CONFIDENT = frozenset({"operator", "weight", "graph input", "random"})
+"""Reasons that accuse one place and nothing else."""
+
+Change = Callable[[torch.Tensor], torch.Tensor]
+
+
+@dataclass
+class Fault:
+    """One planted fault, and which origins are right.
+
+    Attributes
+    ----------
+    graph, node, operator, kind
+        Where it is in the target side, and what was done to it.
+    paired
+        Whether the node has a golden counterpart; else it is inside of a region that golden computes otherwise.
+    golden, target
+        "graph/node" of each side that an origin may name: the node and its counterparts, or, of a region, the next
+        nodes below it which have some.
+    """
+
+    variant: str
+    number: int
+    graph: int
+    node: str
+    operator: str
+    kind: str
+    paired: bool
+    golden: list[str] = field(default_factory=list)
+    target: list[str] = field(default_factory=list)
+
+    @property
+    def folder(self) -> str:
+        return f"{self.variant}.{self.number:02}"
+
+
+def scaled(value: torch.Tensor) -> torch.Tensor:
+    return value * 1.5
+
+
+def wrong_row(value: torch.Tensor) -> torch.Tensor:
+    """The last row (of all but the last dimension) has the opposite sign, and one more."""
+    wrong = value.clone()
+    if wrong.dim() == 0:
+        return -wrong - 1
+    last = wrong[tuple([-1] * (wrong.dim() - 1))] if wrong.dim() > 1 else wrong[-1:]
+    last.copy_(-last - 1)
+    return wrong
+
+
+def shifted(value: torch.Tensor) -> torch.Tensor:
+    return value + 0.5 * value.abs().mean()
+
+
+def rolled(value: torch.Tensor) -> torch.Tensor:
+    """Every value at its neighbour's place."""
+    return value.roll(1)
+
+
+CHANGES: dict[str, Change] = {"scaled": scaled, "row": wrong_row, "shifted": shifted, "rolled": rolled}
+
+
+def is_floating(value: Any) -> bool:
+    return isinstance(value, torch.Tensor) and value.is_floating_point() and value.numel() > 0
+
+
+def faulty(target: Callable[..., Any], change: Change) -> Callable[..., Any]:
+    """An operator whose first floating-point result is wrong."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        result = target(*args, **kwargs)
+        if isinstance(result, torch.Tensor):
+            return change(result)
+        place = next(i for i, item in enumerate(result) if is_floating(item))
+        return (*result[:place], change(result[place]), *result[place + 1 :])
+
+    return call
+
+
+def other_literals(node: Node) -> tuple[tuple[Any, ...], dict[str, Any], str] | None:
+    """Arguments of a node with one number, flag or word in the code written wrong; None where nothing is to be."""
+    name = node.target._schema.name.removeprefix("aten::")
+    if name == "gelu" and not node.kwargs:
+        return node.args, {"approximate": "tanh"}, "tanh"
+    if "scaled_dot_product" in name and "backward" not in name:
+        return node.args, {**node.kwargs, "scale": 0.7}, "scale"
+    args = list(node.args)
+    for place in reversed(range(1, len(args))):
+        if type(args[place]) is float:
+            args[place] = 0.3 if 0 < args[place] < 1e-3 else args[place] * 1.5
+            return tuple(args), dict(node.kwargs), "literal"
+        if type(args[place]) is int and name in ("mul", "add", "sub", "div", "pow"):
+            args[place] = args[place] + 1
+            return tuple(args), dict(node.kwargs), "literal"
+    return None
+
+
+@contextlib.contextmanager
+def planted(graph: CompiledGraph, node: Node, kind: str) -> Iterator[None]:
+    """Change a node as `kind` says: a result, or what is written in the code; undone at the end."""
+    target, args, kwargs, record = node.target, node.args, node.kwargs, graph.record
+    try:
+        if kind in CHANGES:
+            node.target = faulty(target, CHANGES[kind])
+        else:
+            changed = other_literals(node)
+            assert changed is not None
+            node.args, node.kwargs = changed[0], changed[1]
+            graph.record = _core.record(graph.gm, graph.kind)
+        yield
+    finally:
+        node.target, node.args, node.kwargs, graph.record = target, args, kwargs, record
+
+
+def dump_again(run: Run, root: Path) -> bool:
+    """Run a side once more into another dump. False where it was compiled anew in this."""
+    dump = _core.Dump(str(root))
+    graphs = list(run.recorder.graphs)
+    for number, graph in enumerate(graphs, 1):
+        graph.program = _core.Program(graph.gm, graph.record, dump, number, graph.skip)
+    run()
+    dump.close()
+    return len(run.recorder.graphs) == len(graphs)
+
+
+def node_of(key: Key) -> str:
+    """The "graph/node" of a result's key."""
+    graph, _, name = key.split("/", 2)
+    return f"{graph}/{name.partition('-')[0]}"
+
+
+class Places:
+    """Where faults may be planted in a side, and which origins are right for each."""
+
+    def __init__(self, run: Run, truth: Truth, clean: list[Result]) -> None:
+        self.graphs = run.recorder.graphs
+        self.truth = truth
+        self.clean = {result.key: result for result in clean}
+        self.keys: dict[str, list[Key]] = defaultdict(list)
+        for key in truth.target:
+            self.keys[node_of(key)].append(key)
+        self.golden: dict[int, set[str]] = defaultdict(set)
+        for key, number in truth.golden.items():
+            self.golden[number].add(node_of(key))
+
+    def counterparts(self, where: str) -> set[str]:
+        """Golden nodes with a result that is equal to one of this node's."""
+        found: set[str] = set()
+        for key in self.keys[where]:
+            if self.clean[key].norm > 0 and np.ptp(self.clean[key].values) > 0:  # not a constant, which anything is
+                found |= self.golden[self.truth.target[key]]
+        return found
+
+    def candidates(self) -> list[tuple[int, Node]]:
+        """Nodes that compute floating-point values which are dumped."""
+        found = []
+        for number, graph in enumerate(self.graphs, 1):
+            assert graph.record is not None
+            for node, skip, flags in zip(graph.gm.graph.nodes, graph.skip, graph.record.flags, strict=True):
+                if skip is not None or not isinstance(node.target, torch._ops.OpOverload):
+                    continue
+                if flags & {"mutates", "undefined", "view"} or node.target._schema.name[6:] in PASSED_ON:
+                    continue
+                value = node.meta.get("val")
+                if any(is_floating(item) for item in (value if isinstance(value, (tuple, list)) else [value])):
+                    found.append((number, node))
+        return [(number, node) for number, node in found if self.keys[f"{number}/{node.name}"]]
+
+    def below(self, number: int, node: Node) -> list[str]:
+        """The first nodes below one without counterpart that have some."""
+        found, seen, waiting = [], {node}, list(node.users)
+        while waiting:
+            user = waiting.pop(0)
+            if user in seen:
+                continue
+            seen.add(user)
+            where = f"{number}/{user.name}"
+            if self.counterparts(where):
+                found.append(where)
+            else:
+                waiting += user.users
+        return found
+
+
+def visible(faulty_results: dict[Key, Result], clean: dict[Key, Result], key: Key, tolerances: dict[str, Any]) -> bool:
+    """Whether a result is wrong by far more than the tolerance."""
+    if key not in faulty_results:
+        return False
+    wrong, right = faulty_results[key].values, clean[key].values
+    allowed = tolerances.get("atol", 1e-3) + tolerances.get("rtol", 1e-3) * np.abs(right)
+    apart: NDArray[np.float64] = np.abs(wrong - right)
+    return wrong.shape == right.shape and bool((apart > 2 * allowed).any())
+
+
+def accepted(places: Places, fault: Fault, node: Node, differs: Callable[[str], bool]) -> bool:
+    """Fill in which origins are right; False where the fault does not show."""
+    where = f"{fault.graph}/{node.name}"
+    counterparts = places.counterparts(where)
+    fault.paired = bool(counterparts)
+    seen = [where] if counterparts else [other for other in places.below(fault.graph, node) if differs(other)]
+    if not seen or not differs(where):
+        return False
+    fault.target = sorted({where, *seen})
+    fault.golden = sorted(set().union(*(places.counterparts(other) for other in seen)))
+    return True
+
+
+def plant(variant: Variant, folder: Path, base: Path, count: int) -> list[Fault]:
+    """Dump `count` faulty runs of a variant's target side, each in a folder of its own below `base`."""
+    truth = Truth.of(folder, variant.equal)
+    draw = random.Random(variant.name)
+    run = Run(variant.target, base / ".warm", base / ".sources" / variant.name)
+    run()
+    run.close()
+    if not dump_again(run, base / ".warm"):
+        return []
+    places = Places(run, truth, load(folder / "target"))
+    candidates = places.candidates()
+    draw.shuffle(candidates)
+    faults: list[Fault] = []
+    for attempt, (number, node) in enumerate(candidates):
+        if len(faults) == count:
+            break
+        kinds = list(CHANGES)
+        changed = other_literals(node)
+        kind = changed[2] if changed is not None and draw.random() < 0.7 else kinds[attempt % len(kinds)]
+        fault = Fault(variant.name, len(faults), number, node.name, str(node.target), kind, False)
+        if dump_fault(run, places, fault, node, base, variant):
+            link = base / fault.folder / "golden"
+            link.symlink_to((folder / "golden").resolve())
+            (base / fault.folder / "fault.json").write_text(json.dumps(asdict(fault), indent=1) + "\n")
+            faults.append(fault)
+    return faults
+
+
+def dump_fault(run: Run, places: Places, fault: Fault, node: Node, base: Path, variant: Variant) -> bool:
+    """Dump one faulty run; remove it again where the fault does not show."""
+    root = base / fault.folder
+    shutil.rmtree(root, ignore_errors=True)
+    graph = places.graphs[fault.graph - 1]
+    try:
+        with planted(graph, node, fault.kind):
+            same_graphs = dump_again(run, root / "target")
+    except RuntimeError:  # an operator of the same run refuses what comes out
+        same_graphs = False
+    if same_graphs:
+        wrong = {result.key: result for result in load(root / "target")}
+
+        def differs(where: str) -> bool:
+            return any(visible(wrong, places.clean, key, variant.tolerances) for key in places.keys[where])
+
+        if accepted(places, fault, node, differs):
+            return True
+    shutil.rmtree(root, ignore_errors=True)
+    return False
+
+
+@dataclass
+class Judgement:
+    """What a report said of a planted fault."""
+
+    fault: Fault
+    right: bool
+    false: list[str]
+    first: str
+    verdict: str
+
+    @property
+    def bad(self) -> bool:
+        """Whether the fault was not named, or something else was."""
+        return not self.right or bool(self.false)
+
+    def line(self) -> str:
+        """One line for the table."""
+        mark = "!" if self.bad else " "
+        return f"{mark} {self.fault.folder:40} {self.fault.kind:8} {self.fault.node:24} first: {self.first}"
+
+
+def names(origin: Any) -> tuple[str, str]:
+    """The "graph/node" of both sides that an origin is about."""
+    pair = origin.pair
+    target = (pair.target_name or pair.name).partition("-")[0]
+    return f"{pair.graph}/{pair.name.partition('-')[0]}", f"{pair.target_graph}/{target}"
+
+
+def is_right(fault: Fault, origin: Any) -> bool:
+    golden, target = names(origin)
+    named = (origin.pair.golden_path and golden in fault.golden) or (origin.pair.target_path and target in fault.target)
+    between = origin.between or ""
+    return bool(named) or (not fault.paired and fault.operator.split(".")[1] in between.replace(",", " ").split())
+
+
+def judge(fault: Fault, base: Path, tolerances: dict[str, Any]) -> Judgement:
+    """Compare a faulty dump with golden; hold the origins against what was planted."""
+    report = fxtap.compare(base / fault.folder / "golden", base / fault.folder / "target", **tolerances)
+    origins = report.origins
+    right = [is_right(fault, origin) for origin in origins]
+    false = [origin for origin, good in zip(origins, right, strict=True) if not good and origin.reason in CONFIDENT]
+    if false:
+        told = json.loads(report.to_json())["origins"]
+        follows = {(entry["graph"], entry["step"], entry["name"]) for entry in told if entry.get("follows")}
+        false = [item for item in false if (item.pair.graph, item.pair.step, item.pair.name) not in follows]
+    first = f"{origins[0].reason} {' | '.join(names(origins[0]))}" if origins else "none"
+    accused = [f"{origin.reason} {' | '.join(names(origin))}" for origin in false]
+    return Judgement(fault, bool(right) and right[0], accused, first, report.verdict)
+
+
+def kept_faults(base: Path, wanted: set[str]) -> list[Fault]:
+    """The faults that were left in a folder, of the variants that are wanted."""
+    found = [Fault(**json.loads(path.read_text())) for path in sorted(base.glob("*/fault.json"))]
+    return [fault for fault in found if fault.variant in wanted]
