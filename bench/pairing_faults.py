@@ -6,7 +6,7 @@ import contextlib
 import json
 import random
 import shutil
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -162,6 +162,11 @@ def node_of(key: Key) -> str:
     return f"{graph}/{name.partition('-')[0]}"
 
 
+def computes(key: Key) -> bool:
+    """Whether a result is not just another's, passed on."""
+    return key.partition("-")[2].split(".")[1] not in PASSED_ON
+
+
 class Places:
     """Where faults may be planted in a side, and which origins are right for each."""
 
@@ -175,6 +180,8 @@ class Places:
         self.golden: dict[int, set[str]] = defaultdict(set)
         for key, number in truth.golden.items():
             self.golden[number].add(node_of(key))
+        self.surplus: Counter[int] = Counter(number for key, number in truth.target.items() if computes(key))
+        self.surplus.subtract(number for key, number in truth.golden.items() if computes(key))
 
     def counterparts(self, where: str) -> set[str]:
         """Golden nodes with a result that is equal to one of this node's."""
@@ -183,6 +190,10 @@ class Places:
             if self.clean[key].norm > 0 and np.ptp(self.clean[key].values) > 0:  # not a constant, which anything is
                 found |= self.golden[self.truth.target[key]]
         return found
+
+    def computed_again(self, where: str) -> bool:
+        """Whether target computes the values of a node more often than golden, as checkpoints do in backward."""
+        return any(self.surplus[self.truth.target[key]] > 0 for key in self.keys[where])
 
     def candidates(self) -> list[tuple[int, Node]]:
         """Nodes that compute floating-point values which are dumped."""
@@ -229,8 +240,10 @@ def accepted(places: Places, fault: Fault, node: Node, differs: Callable[[str], 
     """Fill in which origins are right; False where the fault does not show."""
     where = f"{fault.graph}/{node.name}"
     counterparts = places.counterparts(where)
-    fault.paired = bool(counterparts)
-    seen = [where] if counterparts else [other for other in places.below(fault.graph, node) if differs(other)]
+    fault.paired = bool(counterparts) and not places.computed_again(where)
+    seen = [where] if counterparts else []
+    if not fault.paired:
+        seen += [other for other in places.below(fault.graph, node) if differs(other)]
     if not seen or not differs(where):
         return False
     fault.target = sorted({where, *seen})

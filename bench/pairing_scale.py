@@ -110,7 +110,7 @@ def run(base: Path) -> bool:
         equal, changed, report = measure(n_nodes, base)
         extra[n_nodes] = changed
         columns = report._core.columns(["io", "verdict"])
-        results = [verdict for io, verdict in zip(*columns.values(), strict=True) if io == "OUTPUT"]
+        results = [verdict for io, verdict in zip(columns["io"], columns["verdict"], strict=True) if io == "OUTPUT"]
         golden = sum(verdict != "only in target" for verdict in results)
         equals = sum(verdict in ("same", "close") for verdict in results)
         grown = changed / extra[n_nodes // 2] if n_nodes // 2 in extra else 0.0
