@@ -89,8 +89,16 @@ def record(side: Side, root: Path, folder: Path) -> Run:
     return run
 
 
-def generate(variant: Variant, base: Path) -> None:
-    """Dump both sides of a variant below `base`; golden sides that several variants have are dumped once."""
+def faults_of(base: Path) -> Path:
+    """Where the faulty dumps are that go with clean ones."""
+    return base.with_name(base.name + "-faults")
+
+
+def generate(variant: Variant, base: Path, n_faults: int = 0) -> None:
+    """Dump both sides of a variant below `base`, and faulty runs of its target side beside it.
+
+    Golden sides that several variants have are dumped once; what is there already stays.
+    """
     folder = base / variant.name
     shared = base / ".golden" / side_key(variant.golden)
     if not shared.exists():
@@ -98,9 +106,14 @@ def generate(variant: Variant, base: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     if not (folder / "golden").is_symlink():
         (folder / "golden").symlink_to(Path("..") / ".golden" / shared.name)
-    if not (folder / "target").exists():
+    faults_missing = n_faults > 0 and not (faults_of(base) / f"{variant.name}.00").exists()
+    if faults_missing or not (folder / "target").exists():
+        shutil.rmtree(folder / "target", ignore_errors=True)
         (folder / "truth.json").unlink(missing_ok=True)
-        record(variant.target, folder / "target", folder / "src").close()
+        run = record(variant.target, folder / "target", folder / "src")
+        run.close()
+        if n_faults:
+            plant(run, variant, folder, faults_of(base), n_faults)
 
 
 PAIR_FIELDS = ["verdict", "io", "graph", "step", "target_graph", "target_step", "name", "target_name", "golden_path",
@@ -170,9 +183,9 @@ def share(total: int, place: int, count: int) -> int:
 def measure_clean(variants: list[Variant], base: Path, options: argparse.Namespace) -> list[Score]:
     """Dump the variants unless they are kept, compare them, and print a line each."""
     scores = []
-    for variant in variants:
+    for place, variant in enumerate(variants):
         if options.kept is None:
-            generate(variant, base)
+            generate(variant, base, share(options.faults, place, len(variants)))
         if options.generate:
             Truth.of(base / variant.name, variant.equal)
             continue
@@ -184,19 +197,11 @@ def measure_clean(variants: list[Variant], base: Path, options: argparse.Namespa
 
 
 def measure_faults(variants: list[Variant], base: Path, options: argparse.Namespace) -> list[Judgement]:
-    """Plant faults unless they are kept, and judge the reports of all."""
-    faults_base = base.with_name(base.name + "-faults")
-    if options.kept is None:
-        for place, variant in enumerate(variants):
-            count = share(options.faults, place, len(variants))
-            if count and not (faults_base / f"{variant.name}.00").exists():
-                plant(variant, base / variant.name, faults_base, count)
-    if options.generate:
-        return []
+    """Judge the reports of all faulty runs."""
     by_name = {variant.name: variant for variant in variants}
     judgements = []
-    for fault in kept_faults(faults_base, set(by_name)):
-        judgements.append(judge(fault, faults_base, by_name[fault.variant].tolerances))
+    for fault in kept_faults(faults_of(base), set(by_name)):
+        judgements.append(judge(fault, faults_of(base), by_name[fault.variant].tolerances))
         if options.verbose or judgements[-1].bad:
             print(judgements[-1].line(), flush=True)
     return judgements
@@ -220,7 +225,7 @@ def parse() -> argparse.Namespace:
     place.add_argument("--keep", type=Path, metavar="FOLDER", help="leave the dumps there")
     place.add_argument("--from", type=Path, dest="kept", metavar="FOLDER", help="evaluate dumps that --keep left")
     parser.add_argument("--generate", action="store_true", help="with --keep: dump, do not compare")
-    parser.add_argument("--faults", type=int, default=250, metavar="N", help="faults to plant in all (default: 250)")
+    parser.add_argument("--faults", type=int, default=320, metavar="N", help="faults to plant in all (default: 320)")
     parser.add_argument("--scale", action="store_true", help="measure large graphs alone: time, nearly linear")
     parser.add_argument("-v", "--verbose", action="store_true", help="name wrong and missing pairs and false origins")
     return parser.parse_args()
@@ -251,7 +256,7 @@ def main() -> int:
         if options.scale:
             return 0 if pairing_scale.run(base.with_name(base.name + "-scale")) else 1
         scores = measure_clean(variants, base, options)
-        judgements = measure_faults(variants, base, options) if options.faults else []
+        judgements = measure_faults(variants, base, options) if options.faults and not options.generate else []
     results = [totals(scores)] if scores else []
     results += [fault_totals(judgements)] if judgements else []
     for lines, _good in results:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import random
 import shutil
 from collections import Counter, defaultdict
@@ -251,13 +252,13 @@ def accepted(places: Places, fault: Fault, node: Node, differs: Callable[[str], 
     return True
 
 
-def plant(variant: Variant, folder: Path, base: Path, count: int) -> list[Fault]:
-    """Dump `count` faulty runs of a variant's target side, each in a folder of its own below `base`."""
+def plant(run: Run, variant: Variant, folder: Path, base: Path, count: int) -> list[Fault]:
+    """Dump `count` faulty runs of a variant's target side, each in a folder of its own below `base`.
+
+    `run` is the one that left the clean dump in `folder`.
+    """
     truth = Truth.of(folder, variant.equal)
     draw = random.Random(variant.name)
-    run = Run(variant.target, base / ".warm", base / ".sources" / variant.name)
-    run()
-    run.close()
     if not dump_again(run, base / ".warm"):
         return []
     places = Places(run, truth, load(folder / "target"))
@@ -273,9 +274,10 @@ def plant(variant: Variant, folder: Path, base: Path, count: int) -> list[Fault]
         fault = Fault(variant.name, len(faults), number, node.name, str(node.target), kind, False)
         if dump_fault(run, places, fault, node, base, variant):
             link = base / fault.folder / "golden"
-            link.symlink_to((folder / "golden").resolve())
+            link.symlink_to(os.path.relpath((folder / "golden").resolve(), link.parent.resolve()))
             (base / fault.folder / "fault.json").write_text(json.dumps(asdict(fault), indent=1) + "\n")
             faults.append(fault)
+    shutil.rmtree(base / ".warm", ignore_errors=True)
     return faults
 
 

@@ -17,7 +17,7 @@ import fxtap
 Key = str
 """A result: "graph/step/name" of its tensor, as "2/0/mul_1-aten.mul.Tensor.OUTPUT.0"."""
 
-HUGE = 1e30  # -inf of a mask, or the least number that a dtype has: the same
+HUGE = 1e30  # the least number of a dtype, as masks have it: its square is to be finite
 
 
 @dataclass
@@ -37,6 +37,13 @@ def key_of(fields: Any) -> Key:
     return f"{fields.graph}/{fields.step}/{fields.name}"
 
 
+def special(values: NDArray[np.float64]) -> NDArray[np.int8]:
+    """Which values are no common numbers: 3 for NaN, 2 or -2 for an infinity, 1 or -1 for a huge one, else 0."""
+    sign = np.where(np.abs(values) >= HUGE, np.sign(values), 0) * np.where(np.isinf(values), 2, 1)
+    found: NDArray[np.int8] = np.where(np.isnan(values), 3, sign).astype(np.int8)
+    return found
+
+
 def load(root: Path) -> list[Result]:
     """All results of a dump that have values, in order of execution."""
     found = []
@@ -47,8 +54,8 @@ def load(root: Path) -> list[Result]:
         if array.dtype.kind not in "fiubc" or array.size == 0:
             continue
         values = np.abs(array) if array.dtype.kind == "c" else array.astype(np.float64)
-        values = np.nan_to_num(values.astype(np.float64).ravel(), nan=-2 * HUGE, posinf=HUGE, neginf=-HUGE)
-        large = np.where(np.abs(values) >= HUGE, np.sign(values), 0).astype(np.int8)
+        values = values.astype(np.float64).ravel()
+        large = special(values)
         values = np.where(large != 0, 0, values)
         found.append(
             Result(key_of(tensor), tuple(array.shape), values, np.sort(large).tobytes(), np.sort(values),
