@@ -28,7 +28,8 @@ from pairing_variants import Variant
 PASSED_ON = frozenset(
     {"_to_copy", "alias", "clone", "copy", "copy_", "detach", "expand", "lift_fresh_copy", "permute", "slice", "select",
      "split", "squeeze", "t", "transpose", "unsqueeze", "view", "_unsafe_view", "reshape", "as_strided", "unbind",
-     "split_with_sizes", "empty", "full", "arange", "zeros", "ones"}
+     "split_with_sizes", "empty", "full", "arange", "zeros", "ones",
+     "new_zeros", "scalar_tensor"}
 )  # fmt: skip
 """Operators that compute nothing."""
 

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 SOURCE = Path(__file__).with_name("pairing_source.py")
-PLAIN = {"mlp": "MLP", "gpt": "GPT", "cnn": "CNN", "cell": "Cell", "experts": "Experts"}
+PLAIN = {"mlp": "MLP", "gpt": "GPT", "cnn": "CNN", "cell": "Cell", "experts": "Experts", "cache": "Cache"}
 
 
 class Wrapper(nn.Module):
@@ -176,5 +176,7 @@ def make_inputs(name: str, call: str) -> tuple[tuple[Any, ...], dict[str, Any]]:
         return (), {"pixel_values": floats(10 - size, 3, 16, 16)}
     if name == "gpt":
         return (ids(),), {}
+    if name == "cache":
+        return (floats(2, 16), torch.tensor([ord(call) - ord("a")])), {}
     shapes = {"mlp": (size, 24), "cnn": (size - 4, 3, 16, 16), "cell": (4, size - 3, 12), "experts": (size, 16)}
     return (floats(*shapes[name]),), {}

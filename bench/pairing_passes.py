@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch._subclasses.fake_tensor import unset_fake_temporarily
 from torch.fx import Graph, GraphModule, Node
 
 aten = torch.ops.aten
@@ -188,6 +189,16 @@ def literals(graph: Graph) -> None:
             node.args = tuple(float(item) if type(item) is int else item for item in node.args)
 
 
+def constant(graph: Graph) -> None:
+    """lift_fresh_copy of a number that the module holds -> scalar_tensor."""
+    for node in nodes_of(graph, aten.lift_fresh_copy.default):
+        value = getattr(graph.owning_module, node.args[0].target)
+        with unset_fake_temporarily():
+            number = value.item()
+        with graph.inserting_before(node):
+            replace(node, call(graph, node, aten.scalar_tensor.default, number, dtype=value.dtype))
+
+
 def commute(graph: Graph) -> None:
     """a + b -> b + a, a * b -> b * a."""
     for target in (aten.mul.Tensor, aten.add.Tensor):
@@ -266,6 +277,7 @@ PASSES: dict[str, Pass] = {
     "minus_one": minus_one,
     "view_reshape": view_reshape,
     "literals": literals,
+    "constant": constant,
     "commute": commute,
     "sub_neg": sub_neg,
     "bmm_matmul": bmm_matmul,

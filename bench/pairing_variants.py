@@ -122,6 +122,8 @@ def mlp() -> Iterator[Variant]:
     silu = ("h = F.silu(h)", "h = h * torch.sigmoid(h)")
     yield Variant("mlp.rewritten", plain, edited(plain, silu))
     yield Variant("mlp.train_rewritten", training, edited(training, silu))
+    number = edited(plain, ("return x + y", "return x + y * torch.tensor(0.7)"))
+    yield Variant("mlp.constant", number, replace(number, passes=("constant",)))
     yield Variant("mlp.swapped", plain, edited(plain, (LEFT + RIGHT, RIGHT + LEFT)))
     yield Variant("mlp.rms_norm", plain, edited(plain, (RMS, "        y = F.rms_norm(y, (32,), self.scale, 1e-5)\n")))
     added = ("x = x + h\n        left", "x = x.clone()\n        x += h\n        left")
@@ -200,6 +202,25 @@ def others() -> Iterator[Variant]:
     yield Variant("t5.decomposed", side_of("t5"), replace(side_of("t5"), decompose=DECOMPOSED))
 
 
+def cache() -> Iterator[Variant]:
+    """Writes into a cache, in place or not."""
+    side = Side("cache", calls="abc")
+    copies = [(f"self.{name}[:, position] = {value}", f"self.{name}.index_copy_(1, position, {value})")
+              for name, value in (("keys", "k.unsqueeze(1)"), ("values", "v.unsqueeze(1)"))]  # fmt: skip
+    wheres = [(f"self.{name}[:, position] = {value}",
+               f"self.{name}.copy_(torch.where((torch.arange(6) == position)[None, :, None], {value}, self.{name}))")
+              for name, value in (("keys", "k.unsqueeze(1)"), ("values", "v.unsqueeze(1)"))]  # fmt: skip
+    yield Variant("cache.index_copy", side, edited(side, *copies))
+    yield Variant("cache.where", side, edited(side, *wheres))
+    yield Variant("cache.moved", side, replace(side, file="other.py", shift=5, wrap=("module",)))
+    yield Variant("cache.steps", side, replace(side, calls="ab"))
+    yield Variant("cache.versions", side, replace(side, passes=("t_permute", "addmm", "minus_one")))
+    yield Variant("cache.extra", side, replace(side, passes=("clone", "dead_branch")))
+    yield Variant("cache.float64", side, replace(side, dtype=torch.float64), **CLOSE)
+    line = "        scores = (self"
+    yield Variant("cache.break", side, edited(side, (line, BREAK + line)))
+
+
 DECOMPOSED = ("native_layer_norm", "gelu", "silu", "_softmax", "addmm", "embedding")
 
 
@@ -211,12 +232,12 @@ def all_variants() -> list[Variant]:
     """Every clean variant, in a fixed order."""
     found: list[Variant | None] = []
     for model in NAMES:
-        found += everywhere(model)
-        if model in PLAIN:
-            found += sources(model)
+        if model != "cache":
+            found += everywhere(model)
+            found += sources(model) if model in PLAIN else ()
     for model in ("mlp", "gpt", "cnn"):
         found += recompiled(model)
-    found += [*mlp(), *gpt(), *others()]
+    found += [*mlp(), *gpt(), *others(), *cache()]
     variants = [variant for variant in found if variant is not None]
     assert len({variant.name for variant in variants}) == len(variants)
     return variants
