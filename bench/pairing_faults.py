@@ -335,8 +335,8 @@ def names(origin: Any) -> tuple[str, str]:
 def is_right(fault: Fault, origin: Any) -> bool:
     golden, target = names(origin)
     named = (origin.pair.golden_path and golden in fault.golden) or (origin.pair.target_path and target in fault.target)
-    between = origin.between or ""
-    return bool(named) or (not fault.paired and fault.operator.split(".")[1] in between.replace(",", " ").split())
+    between = (origin.between or "").replace(",", " ").split()
+    return bool(named) or (not fault.paired and fault.node in between)
 
 
 def judge(fault: Fault, base: Path, tolerances: dict[str, Any]) -> Judgement:

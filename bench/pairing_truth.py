@@ -97,9 +97,12 @@ def classes(golden: list[Result], target: list[Result], limit: float) -> tuple[d
             i = parent[i]
         return i
 
+    first: dict[tuple[bytes, bytes], int] = {}
     groups: dict[tuple[int, bytes], list[int]] = defaultdict(list)
     for i, item in enumerate(items):
-        groups[(item.values.size, item.huge)].append(i)
+        parent[i] = first.setdefault((item.huge, item.ordered.tobytes()), i)
+        if parent[i] == i:
+            groups[(item.values.size, item.huge)].append(i)
     for members in groups.values():
         for place, i in enumerate(members[:-1]):
             rest = members[place + 1 :]
