@@ -186,6 +186,9 @@ def measure_clean(variants: list[Variant], base: Path, options: argparse.Namespa
     for place, variant in enumerate(variants):
         if options.kept is None:
             generate(variant, base, share(options.faults, place, len(variants)))
+        elif not (base / variant.name / "target").exists():
+            print(f"? {variant.name}: not in {base}", file=sys.stderr)
+            continue
         if options.generate:
             Truth.of(base / variant.name, variant.equal)
             continue
