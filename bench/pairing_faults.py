@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import random
 import shutil
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,7 @@ from torch.fx import Node
 
 import fxtap
 from fxtap import _core
-from fxtap.backend import CompiledGraph
+from pairing_mistakes import RESULTS, WRITTEN, is_floating, planted
 from pairing_record import Run
 from pairing_truth import Key, Result, Truth, load
 from pairing_variants import Variant
@@ -35,8 +34,6 @@ PASSED_ON = frozenset(
 
 CONFIDENT = frozenset({"operator", "weight", "graph input", "random"})
 """Reasons that accuse one place and nothing else."""
-
-Change = Callable[[torch.Tensor], torch.Tensor]
 
 
 @dataclass
@@ -67,84 +64,6 @@ class Fault:
     @property
     def folder(self) -> str:
         return f"{self.variant}.{self.number:02}"
-
-
-def scaled(value: torch.Tensor) -> torch.Tensor:
-    return value * 1.5
-
-
-def wrong_row(value: torch.Tensor) -> torch.Tensor:
-    """The last row (of all but the last dimension) has the opposite sign, and one more."""
-    wrong = value.clone()
-    if wrong.dim() == 0:
-        return -wrong - 1
-    last = wrong[tuple([-1] * (wrong.dim() - 1))] if wrong.dim() > 1 else wrong[-1:]
-    last.copy_(-last - 1)
-    return wrong
-
-
-def shifted(value: torch.Tensor) -> torch.Tensor:
-    return value + 0.5 * value.abs().mean()
-
-
-def rolled(value: torch.Tensor) -> torch.Tensor:
-    """Every value at its neighbour's place."""
-    return value.roll(1)
-
-
-CHANGES: dict[str, Change] = {"scaled": scaled, "row": wrong_row, "shifted": shifted, "rolled": rolled}
-
-
-def is_floating(value: Any) -> bool:
-    return isinstance(value, torch.Tensor) and value.is_floating_point() and value.numel() > 0
-
-
-def faulty(target: Callable[..., Any], change: Change) -> Callable[..., Any]:
-    """An operator whose first floating-point result is wrong."""
-
-    def call(*args: Any, **kwargs: Any) -> Any:
-        result = target(*args, **kwargs)
-        if isinstance(result, torch.Tensor):
-            return change(result)
-        place = next(i for i, item in enumerate(result) if is_floating(item))
-        return (*result[:place], change(result[place]), *result[place + 1 :])
-
-    return call
-
-
-def other_literals(node: Node) -> tuple[tuple[Any, ...], dict[str, Any], str] | None:
-    """Arguments of a node with one number, flag or word in the code written wrong; None where nothing is to be."""
-    name = node.target._schema.name.removeprefix("aten::")
-    if name == "gelu" and not node.kwargs:
-        return node.args, {"approximate": "tanh"}, "tanh"
-    if "scaled_dot_product" in name and "backward" not in name:
-        return node.args, {**node.kwargs, "scale": 0.7}, "scale"
-    args = list(node.args)
-    for place in reversed(range(1, len(args))):
-        if type(args[place]) is float:
-            args[place] = 0.3 if 0 < args[place] < 1e-3 else args[place] * 1.5
-            return tuple(args), dict(node.kwargs), "literal"
-        if type(args[place]) is int and name in ("mul", "add", "sub", "div", "pow"):
-            args[place] = args[place] + 1
-            return tuple(args), dict(node.kwargs), "literal"
-    return None
-
-
-@contextlib.contextmanager
-def planted(graph: CompiledGraph, node: Node, kind: str) -> Iterator[None]:
-    """Change a node as `kind` says: a result, or what is written in the code; undone at the end."""
-    target, args, kwargs, record = node.target, node.args, node.kwargs, graph.record
-    try:
-        if kind in CHANGES:
-            node.target = faulty(target, CHANGES[kind])
-        else:
-            changed = other_literals(node)
-            assert changed is not None
-            node.args, node.kwargs = changed[0], changed[1]
-            graph.record = _core.record(graph.gm, graph.kind)
-        yield
-    finally:
-        node.target, node.args, node.kwargs, graph.record = target, args, kwargs, record
 
 
 def dump_again(run: Run, root: Path) -> bool:
@@ -180,6 +99,7 @@ class Places:
         for key in truth.target:
             self.keys[node_of(key)].append(key)
         self.golden: dict[int, set[str]] = defaultdict(set)
+        self.passed_on = {node_of(key) for key in truth.golden if not computes(key)}
         for key, number in truth.golden.items():
             self.golden[number].add(node_of(key))
         self.surplus: Counter[int] = Counter(number for key, number in truth.target.items() if computes(key))
@@ -249,7 +169,10 @@ def accepted(places: Places, fault: Fault, node: Node, differs: Callable[[str], 
     if not seen or not differs(where):
         return False
     fault.target = sorted({where, *seen})
-    fault.golden = sorted(set().union(*(places.counterparts(other) for other in seen)))
+    golden = set().union(*(places.counterparts(other) for other in seen))
+    if fault.paired:  # a view of the right value is not to blame
+        golden = golden - places.passed_on or golden
+    fault.golden = sorted(golden)
     return True
 
 
@@ -266,18 +189,20 @@ def plant(run: Run, variant: Variant, folder: Path, base: Path, count: int) -> l
     candidates = places.candidates()
     draw.shuffle(candidates)
     faults: list[Fault] = []
-    for attempt, (number, node) in enumerate(candidates):
+    for number, node in candidates:
         if len(faults) == count:
             break
-        kinds = list(CHANGES)
-        changed = other_literals(node)
-        kind = changed[2] if changed is not None and draw.random() < 0.7 else kinds[attempt % len(kinds)]
-        fault = Fault(variant.name, len(faults), number, node.name, str(node.target), kind, False)
-        if dump_fault(run, places, fault, node, base, variant):
-            link = base / fault.folder / "golden"
-            link.symlink_to(os.path.relpath((folder / "golden").resolve(), link.parent.resolve()))
-            (base / fault.folder / "fault.json").write_text(json.dumps(asdict(fault), indent=1) + "\n")
-            faults.append(fault)
+        kinds = [*draw.sample(list(WRITTEN), len(WRITTEN)), draw.choice(list(RESULTS))]
+        if draw.random() < 0.5:
+            kinds = kinds[-1:]
+        for kind in kinds:
+            fault = Fault(variant.name, len(faults), number, node.name, str(node.target), kind, False)
+            if dump_fault(run, places, fault, node, base, variant):
+                link = base / fault.folder / "golden"
+                link.symlink_to(os.path.relpath((folder / "golden").resolve(), link.parent.resolve()))
+                (base / fault.folder / "fault.json").write_text(json.dumps(asdict(fault), indent=1) + "\n")
+                faults.append(fault)
+                break
     shutil.rmtree(base / ".warm", ignore_errors=True)
     return faults
 
@@ -288,8 +213,8 @@ def dump_fault(run: Run, places: Places, fault: Fault, node: Node, base: Path, v
     shutil.rmtree(root, ignore_errors=True)
     graph = places.graphs[fault.graph - 1]
     try:
-        with planted(graph, node, fault.kind):
-            same_graphs = dump_again(run, root / "target")
+        with planted(graph, node, fault.kind) as possible:
+            same_graphs = possible and dump_again(run, root / "target")
     except RuntimeError:  # an operator of the same run refuses what comes out
         same_graphs = False
     if same_graphs:
@@ -322,7 +247,8 @@ class Judgement:
     def line(self) -> str:
         """One line for the table."""
         mark = "!" if self.bad else " "
-        return f"{mark} {self.fault.folder:40} {self.fault.kind:8} {self.fault.node:24} first: {self.first}"
+        also = f" accused: {'; '.join(self.false[:3])}" if self.false else ""
+        return f"{mark} {self.fault.folder:32} {self.fault.kind:8} {self.fault.node:24} first: {self.first}{also}"
 
 
 def names(origin: Any) -> tuple[str, str]:
