@@ -165,12 +165,14 @@ def totals(scores: list[Score]) -> tuple[list[str], bool]:
     pairs, right = sum(score.pairs for score in scores), sum(score.right for score in scores)
     false = sum(len(score.origins) for score in scores)
     with_false = sum(bool(score.origins) for score in scores)
+    different = sum(score.verdict == "different" for score in scores)
     recall, precision = recalled / max(reachable, 1), right / max(pairs, 1)
     good = recall >= RECALL and precision >= PRECISION and false == 0
     return [
         f"recall        {100 * recall:.3f} % of {reachable:,} results (target: {100 * RECALL:g} %)",
         f"precision     {100 * precision:.3f} % of {pairs:,} pairs (target: {100 * PRECISION:g} %)",
         f"false origins {false} in {with_false} of {len(scores)} variants (target: 0)",
+        f"verdicts      {different} of {len(scores)} are different (no target: some have results that the other side lacks)",
         f"variants      {sum(score.good for score in scores)} of {len(scores)} reach all three by themselves",
     ], good
 
