@@ -172,7 +172,7 @@ def totals(scores: list[Score]) -> tuple[list[str], bool]:
         f"recall        {100 * recall:.3f} % of {reachable:,} results (target: {100 * RECALL:g} %)",
         f"precision     {100 * precision:.3f} % of {pairs:,} pairs (target: {100 * PRECISION:g} %)",
         f"false origins {false} in {with_false} of {len(scores)} variants (target: 0)",
-        f"verdicts      {different} of {len(scores)} are different (no target: some have results that the other side lacks)",
+        f"verdicts      {different} of {len(scores)} are different (no target: some lack results)",
         f"variants      {sum(score.good for score in scores)} of {len(scores)} reach all three by themselves",
     ], good
 
