@@ -19,7 +19,7 @@ from torch.fx import Node
 
 import fxtap
 from fxtap import _core
-from pairing_mistakes import RESULTS, WRITTEN, is_floating, planted
+from pairing_mistakes import RESULTS, WRITTEN, allows, is_floating, planted
 from pairing_record import Run
 from pairing_truth import Key, Result, Truth, load
 from pairing_variants import Variant
@@ -148,14 +148,16 @@ class Places:
         return found
 
 
-def visible(faulty_results: dict[Key, Result], clean: dict[Key, Result], key: Key, tolerances: dict[str, Any]) -> bool:
+def without_operator(key: Key) -> Key:
+    """A result's key without the operator, which may be another one in a faulty run."""
+    node, _, rest = key.partition("-")
+    return f"{node}.{rest[rest.rindex('PUT') :]}"
+
+
+def visible(wrong: NDArray[np.float64], right: NDArray[np.float64], tolerances: dict[str, Any]) -> bool:
     """Whether a result is wrong by far more than the tolerance."""
-    if key not in faulty_results:
-        return False
-    wrong, right = faulty_results[key].values, clean[key].values
-    allowed = tolerances.get("atol", 1e-3) + tolerances.get("rtol", 1e-3) * np.abs(right)
-    apart: NDArray[np.float64] = np.abs(wrong - right)
-    return wrong.shape == right.shape and bool((apart > 2 * allowed).any())
+    allowed = tolerances.get("atol", 1e-4) + tolerances.get("rtol", 1e-4) * np.abs(right)
+    return wrong.shape == right.shape and bool((np.abs(wrong - right) > 2 * allowed).any())
 
 
 def accepted(places: Places, fault: Fault, node: Node, differs: Callable[[str], bool]) -> bool:
@@ -186,25 +188,29 @@ def plant(run: Run, variant: Variant, folder: Path, base: Path, count: int) -> l
     if not dump_again(run, base / ".warm"):
         return []
     places = Places(run, truth, load(folder / "target"))
-    candidates = places.candidates()
-    draw.shuffle(candidates)
     faults: list[Fault] = []
-    for number, node in candidates:
-        if len(faults) == count:
+    for number in range(count):
+        fault = plant_one(run, places, variant, base, number, draw)
+        if fault is None:
             break
-        kinds = [*draw.sample(list(WRITTEN), len(WRITTEN)), draw.choice(list(RESULTS))]
-        if draw.random() < 0.5:
-            kinds = kinds[-1:]
-        for kind in kinds:
-            fault = Fault(variant.name, len(faults), number, node.name, str(node.target), kind, False)
-            if dump_fault(run, places, fault, node, base, variant):
-                link = base / fault.folder / "golden"
-                link.symlink_to(os.path.relpath((folder / "golden").resolve(), link.parent.resolve()))
-                (base / fault.folder / "fault.json").write_text(json.dumps(asdict(fault), indent=1) + "\n")
-                faults.append(fault)
-                break
+        link = base / fault.folder / "golden"
+        link.symlink_to(os.path.relpath((folder / "golden").resolve(), link.parent.resolve()))
+        (base / fault.folder / "fault.json").write_text(json.dumps(asdict(fault), indent=1) + "\n")
+        faults.append(fault)
     shutil.rmtree(base / ".warm", ignore_errors=True)
     return faults
+
+
+def plant_one(run: Run, places: Places, variant: Variant, base: Path, number: int, draw: random.Random) -> Fault | None:
+    """Dump a mistake of the first kind, in an order drawn at random, that some node allows and that shows."""
+    candidates = places.candidates()
+    for kind in draw.sample([*RESULTS, *WRITTEN], len(RESULTS) + len(WRITTEN)):
+        possible = [item for item in candidates if allows(item[1], kind)]
+        for graph, node in draw.sample(possible, min(len(possible), 5)):
+            fault = Fault(variant.name, number, graph, node.name, str(node.target), kind, False)
+            if dump_fault(run, places, fault, node, base, variant):
+                return fault
+    return None
 
 
 def dump_fault(run: Run, places: Places, fault: Fault, node: Node, base: Path, variant: Variant) -> bool:
@@ -213,15 +219,16 @@ def dump_fault(run: Run, places: Places, fault: Fault, node: Node, base: Path, v
     shutil.rmtree(root, ignore_errors=True)
     graph = places.graphs[fault.graph - 1]
     try:
-        with planted(graph, node, fault.kind) as possible:
-            same_graphs = possible and dump_again(run, root / "target")
+        with planted(graph, node, fault.kind):
+            same_graphs = dump_again(run, root / "target")
     except RuntimeError:  # an operator of the same run refuses what comes out
         same_graphs = False
     if same_graphs:
-        wrong = {result.key: result for result in load(root / "target")}
+        wrong = {without_operator(result.key): result.values for result in load(root / "target")}
 
         def differs(where: str) -> bool:
-            return any(visible(wrong, places.clean, key, variant.tolerances) for key in places.keys[where])
+            pairs = ((wrong.get(without_operator(key)), places.clean[key].values) for key in places.keys[where])
+            return any(found is not None and visible(found, right, variant.tolerances) for found, right in pairs)
 
         if accepted(places, fault, node, differs):
             return True
@@ -261,8 +268,8 @@ def names(origin: Any) -> tuple[str, str]:
 def is_right(fault: Fault, origin: Any) -> bool:
     golden, target = names(origin)
     named = (origin.pair.golden_path and golden in fault.golden) or (origin.pair.target_path and target in fault.target)
-    between = (origin.between or "").replace(",", " ").split()
-    return bool(named) or (not fault.paired and fault.node in between)
+    alone = not fault.paired or fault.kind == "operator"  # other operators need not be a pair
+    return bool(named) or (alone and fault.node in (origin.between or "").replace(",", " ").split())
 
 
 def judge(fault: Fault, base: Path, tolerances: dict[str, Any]) -> Judgement:

@@ -164,17 +164,32 @@ WRITTEN: dict[str, Callable[[Node], bool]] = {
 
 
 @contextlib.contextmanager
-def planted(graph: CompiledGraph, node: Node, kind: str) -> Iterator[bool]:
-    """Make a mistake in a node, undone at the end. Yields False where the node allows none of the kind."""
-    target, args, kwargs, record = node.target, node.args, node.kwargs, graph.record
+def as_before(node: Node) -> Iterator[None]:
+    """Undo at the end whatever is done to a node."""
+    target, args, kwargs = node.target, node.args, node.kwargs
     try:
-        if kind in RESULTS:
-            node.target = wrong_result(target, RESULTS[kind])  # type: ignore[arg-type]
-            yield True
-        elif WRITTEN[kind](node):
-            graph.record = _core.record(graph.gm, graph.kind)
-            yield True
-        else:
-            yield False
+        yield
     finally:
-        node.target, node.args, node.kwargs, graph.record = target, args, kwargs, record
+        node.target, node.args, node.kwargs = target, args, kwargs
+
+
+def allows(node: Node, kind: str) -> bool:
+    """Whether a mistake of this kind can be made in a node."""
+    with as_before(node):
+        return kind in RESULTS or WRITTEN[kind](node)
+
+
+@contextlib.contextmanager
+def planted(graph: CompiledGraph, node: Node, kind: str) -> Iterator[None]:
+    """Make a mistake in a node, undone at the end."""
+    record = graph.record
+    with as_before(node):
+        if kind in RESULTS:
+            node.target = wrong_result(node.target, RESULTS[kind])  # type: ignore[arg-type]
+        else:
+            WRITTEN[kind](node)
+            graph.record = _core.record(graph.gm, graph.kind)
+        try:
+            yield
+        finally:
+            graph.record = record
