@@ -69,12 +69,12 @@ class Fault:
 def dump_again(run: Run, root: Path) -> bool:
     """Run a side once more into another dump. False where it was compiled anew in this."""
     dump = _core.Dump(str(root))
-    graphs = list(run.recorder.graphs)
-    for number, graph in enumerate(graphs, 1):
+    graphs = run.graphs()
+    for number, graph in graphs.items():
         graph.program = _core.Program(graph.gm, graph.record, dump, number, graph.skip)
     run()
     dump.close()
-    return len(run.recorder.graphs) == len(graphs)
+    return len(run.graphs()) == len(graphs)
 
 
 def node_of(key: Key) -> str:
@@ -92,7 +92,7 @@ class Places:
     """Where faults may be planted in a side, and which origins are right for each."""
 
     def __init__(self, run: Run, truth: Truth, clean: list[Result]) -> None:
-        self.graphs = run.recorder.graphs
+        self.graphs = run.graphs()
         self.truth = truth
         self.clean = {result.key: result for result in clean}
         self.keys: dict[str, list[Key]] = defaultdict(list)
@@ -120,7 +120,7 @@ class Places:
     def candidates(self) -> list[tuple[int, Node]]:
         """Nodes that compute floating-point values which are dumped."""
         found = []
-        for number, graph in enumerate(self.graphs, 1):
+        for number, graph in self.graphs.items():
             assert graph.record is not None
             for node, skip, flags in zip(graph.gm.graph.nodes, graph.skip, graph.record.flags, strict=True):
                 if skip is not None or not isinstance(node.target, torch._ops.OpOverload):
@@ -217,7 +217,7 @@ def dump_fault(run: Run, places: Places, fault: Fault, node: Node, base: Path, v
     """Dump one faulty run; remove it again where the fault does not show."""
     root = base / fault.folder
     shutil.rmtree(root, ignore_errors=True)
-    graph = places.graphs[fault.graph - 1]
+    graph = places.graphs[fault.graph]
     try:
         with planted(graph, node, fault.kind):
             same_graphs = dump_again(run, root / "target")

@@ -134,7 +134,8 @@ class Run:
         self.side = side
         self.recorder = Recorder(root, side)
         torch._dynamo.reset()
-        fxtap.session._graph_ids = itertools.count(1)  # every dump as if it were a process of its own
+        fxtap.session._graph_ids = itertools.count(0)  # every dump as if it were a process of its own
+        self._before_graphs = fxtap.session.next_graph_id()
         self.models: dict[str, nn.Module] = {}
         self.functions: dict[str, Callable[..., Any]] = {}
         for name in side.model.split("+"):
@@ -150,6 +151,10 @@ class Run:
             name: {key: value.clone() for key, value in model.state_dict().items()}
             for name, model in self.models.items()
         }
+
+    def graphs(self) -> dict[int, CompiledGraph]:
+        """What was compiled, by the graph's number."""
+        return dict(enumerate(self.recorder.graphs, self._before_graphs + 1))
 
     @contextlib.contextmanager
     def surroundings(self) -> Iterator[None]:
