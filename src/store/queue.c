@@ -1,4 +1,15 @@
-/* The queue of jobs: bounded in bytes, drained by workers and by callers that wait. */
+/*
+ * The queue of jobs: bounded in bytes, drained by workers and by callers that wait.
+ *
+ * What keeps every caller that waits from sleeping for good, all of it under the lock:
+ *  1. No caller sleeps in `done` while a job is queued. It goes to sleep only when the queue is empty, and the job that
+ *     makes the queue non-empty wakes all that sleep; each runs what is queued or has what it waited for. So a job needs
+ *     no worker to be run: workers that sleep in `work` are woken for speed alone.
+ *  2. Whatever a sleeping caller may wait for wakes it: the end of a job (its value, its memory, its room, its call),
+ *     room given back unused, and a higher bound on room.
+ *  3. Whoever sleeps for room has none: a reservation is taken whole or not at all.
+ * Only a caller that keeps a reservation from being submitted can hold up another one.
+ */
 #include <assert.h>
 #include <signal.h>
 #include <string.h>
@@ -42,6 +53,13 @@ fxtap_status fx_queue_init(fx_queue *queue, uint64_t limit_bytes, unsigned n_thr
     return FXTAP_OK;
 }
 
+static void wake_callers_locked(fx_queue *queue)
+{
+    if (queue->n_waiting > 0) {
+        pthread_cond_broadcast(&queue->done);
+    }
+}
+
 /* Never fewer workers than before: those that run go on. */
 void fx_queue_adapt(fx_queue *queue)
 {
@@ -55,7 +73,10 @@ void fx_queue_adapt(fx_queue *queue)
     unsigned n_workers = n_free < MOST_AUTOMATIC_WORKERS ? n_free : MOST_AUTOMATIC_WORKERS;
     queue->n_wanted = n_workers > queue->n_threads ? n_workers : queue->n_threads;
     bool is_lent = queue->n_wanted == 0 && queue->limit_bytes > LENT_BYTES;
-    atomic_store(&queue->room_bytes, is_lent ? LENT_BYTES : queue->limit_bytes);
+    uint64_t room_bytes = is_lent ? LENT_BYTES : queue->limit_bytes;
+    if (atomic_exchange(&queue->room_bytes, room_bytes) < room_bytes) {
+        wake_callers_locked(queue);
+    }
     pthread_mutex_unlock(&queue->lock);
 }
 
@@ -71,6 +92,7 @@ static void push_locked(fx_queue *queue, fx_job *job)
         queue->tail->next = job;
     } else {
         queue->head = job;
+        wake_callers_locked(queue);
     }
     queue->tail = job;
     queue->n_queued++;
@@ -173,9 +195,7 @@ static void finish_all_locked(fx_queue *queue, fx_job *done)
         finish_locked(queue, done);
         done = next;
     }
-    if (queue->n_waiting > 0) {
-        pthread_cond_broadcast(&queue->done);
-    }
+    wake_callers_locked(queue);
 }
 
 /* Runs a batch with the lock let go. */
@@ -416,9 +436,7 @@ void fx_queue_unreserve(fx_queue *queue, uint64_t n_bytes)
 {
     pthread_mutex_lock(&queue->lock);
     atomic_fetch_sub(&queue->used_bytes, n_bytes);
-    if (queue->n_waiting > 0) {
-        pthread_cond_broadcast(&queue->done);
-    }
+    wake_callers_locked(queue);
     pthread_mutex_unlock(&queue->lock);
 }
 
