@@ -261,7 +261,11 @@ PyObject *fx_load_rules_function(PyObject *module, PyObject *path)
     if (!PyUnicode_FSConverter(path, &bytes)) {
         return NULL;
     }
-    fxtap_status status = fxtap_rules_load(PyBytes_AsString(bytes), &rules, &n_rules);
+    const char *name = PyBytes_AsString(bytes);
+    fxtap_status status;
+    Py_BEGIN_ALLOW_THREADS
+    status = fxtap_rules_load(name, &rules, &n_rules);
+    Py_END_ALLOW_THREADS
     Py_DECREF(bytes);
     if (status != FXTAP_OK) {
         return fx_raise(status);

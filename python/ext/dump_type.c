@@ -77,7 +77,12 @@ static PyObject *open_dump(PyTypeObject *type, const fxtap_dump_options *options
     if (self == NULL) {
         return NULL;
     }
-    fxtap_status status = fxtap_dump_open(options, &self->handle);
+    fxtap_status status;
+    fxtap_dump *handle = NULL;
+    Py_BEGIN_ALLOW_THREADS
+    status = fxtap_dump_open(options, &handle);
+    Py_END_ALLOW_THREADS
+    self->handle = handle;
     if (status != FXTAP_OK) {
         fx_raise(status);
         Py_DECREF(self);

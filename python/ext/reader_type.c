@@ -2,7 +2,9 @@
 #include "reader.h"
 
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "errors.h"
@@ -11,6 +13,7 @@
 typedef struct reader_object {
     PyObject_HEAD
     fxtap_reader *reader;
+    pthread_mutex_t lock; /* one thread reads at a time. Taken without the GIL, and never held in Python */
 } reader_object;
 
 fxtap_reader *fx_reader_of(PyObject *self)
@@ -103,6 +106,7 @@ static PyObject *new_reader(PyTypeObject *type, PyObject *args, PyObject *kwargs
         return NULL;
     }
     self->reader = reader;
+    pthread_mutex_init(&self->lock, NULL);
     return (PyObject *)self;
 }
 
@@ -110,10 +114,158 @@ static void dealloc(PyObject *self)
 {
     PyTypeObject *type = Py_TYPE(self);
     freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
-    fxtap_reader_close(fx_reader_of(self));
+    fxtap_reader *reader = fx_reader_of(self);
+    Py_BEGIN_ALLOW_THREADS
+    fxtap_reader_close(reader);
+    Py_END_ALLOW_THREADS
+    pthread_mutex_destroy(&((reader_object *)self)->lock);
     release(self);
     Py_DECREF(type);
 }
+
+/* ---- questions: answered without the GIL, as an index may be locked by another process, a disk slow ---- */
+
+/* What is asked for, and the answer. What it points to lives as long as the reader, but for what is said to be a copy. */
+typedef struct question {
+    int64_t run;
+    size_t i; /* of a rank, or of a graph of the run */
+    fxtap_tensor_query tensors;
+    size_t n;
+    void *copies; /* n of what is asked for; free() */
+    const fxtap_graph_info *const *graphs;
+    const fxtap_step_info *const *steps;
+    const fxtap_node_info *const *nodes;
+    fxtap_graph *record; /* a copy */
+    fxtap_tensor_list *list;
+    bool is_past_the_end;
+} question;
+
+typedef fxtap_status answer(fxtap_reader *reader, question *q);
+
+/* 0, or -1 with an exception. */
+static int ask(PyObject *self, answer *find, question *q)
+{
+    reader_object *object = (reader_object *)self;
+    fxtap_status status;
+    Py_BEGIN_ALLOW_THREADS
+    pthread_mutex_lock(&object->lock);
+    status = find(object->reader, q);
+    pthread_mutex_unlock(&object->lock);
+    Py_END_ALLOW_THREADS
+    if (status != FXTAP_OK) {
+        fx_raise(status);
+        return -1;
+    }
+    return 0;
+}
+
+/* Room for n copies, which q owns. */
+static fxtap_status make_room(question *q, size_t n, size_t item_bytes)
+{
+    q->n = n;
+    q->copies = calloc(n + 1, item_bytes);
+    return q->copies != NULL ? FXTAP_OK : FXTAP_E_NOMEM;
+}
+
+static fxtap_status copy_warnings(fxtap_reader *reader, question *q)
+{
+    fxtap_status status = make_room(q, fxtap_reader_warning_count(reader), sizeof(const char *));
+    for (size_t i = 0; status == FXTAP_OK && i < q->n; i++) {
+        ((const char **)q->copies)[i] = fxtap_reader_warning(reader, i);
+    }
+    return status;
+}
+
+static fxtap_status copy_ranks(fxtap_reader *reader, question *q)
+{
+    fxtap_status status = make_room(q, fxtap_reader_rank_count(reader), sizeof(fxtap_rank_info));
+    for (size_t i = 0; status == FXTAP_OK && i < q->n; i++) {
+        ((fxtap_rank_info *)q->copies)[i] = *fxtap_reader_rank(reader, i);
+    }
+    return status;
+}
+
+static fxtap_status copy_runs(fxtap_reader *reader, question *q)
+{
+    q->is_past_the_end = q->i >= fxtap_reader_rank_count(reader);
+    fxtap_status status = make_room(q, fxtap_reader_run_count(reader, q->i), sizeof(fxtap_run_info));
+    for (size_t i = 0; status == FXTAP_OK && i < q->n; i++) {
+        ((fxtap_run_info *)q->copies)[i] = *fxtap_reader_run(reader, q->i, i);
+    }
+    return status;
+}
+
+static fxtap_status find_graphs(fxtap_reader *reader, question *q)
+{
+    return fxtap_reader_graphs(reader, q->run, &q->graphs, &q->n);
+}
+
+/* The i-th graph of the run; NULL past the end, also on failure. */
+static fxtap_status find_graph(fxtap_reader *reader, question *q, const fxtap_graph_info **out)
+{
+    fxtap_status status = find_graphs(reader, q);
+    q->is_past_the_end = status == FXTAP_OK && q->i >= q->n;
+    *out = status == FXTAP_OK && !q->is_past_the_end ? q->graphs[q->i] : NULL;
+    return status;
+}
+
+static fxtap_status find_steps(fxtap_reader *reader, question *q)
+{
+    const fxtap_graph_info *graph;
+    fxtap_status status = find_graph(reader, q, &graph);
+    return graph != NULL ? fxtap_reader_steps(reader, graph, &q->steps, &q->n) : status;
+}
+
+static fxtap_status find_nodes(fxtap_reader *reader, question *q)
+{
+    const fxtap_graph_info *graph;
+    fxtap_status status = find_graph(reader, q, &graph);
+    return graph != NULL ? fxtap_reader_nodes(reader, graph, &q->nodes, &q->n) : status;
+}
+
+static fxtap_status copy_record(fxtap_reader *reader, question *q)
+{
+    const fxtap_graph_info *info;
+    const fxtap_graph *graph = NULL;
+    void *bytes = NULL;
+    size_t n_bytes = 0;
+    fxtap_status status = find_graph(reader, q, &info);
+    if (info != NULL) {
+        status = fxtap_reader_record(reader, info, &graph);
+    }
+    if (graph != NULL) {
+        status = fxtap_graph_serialise(graph, &bytes, &n_bytes);
+        status = status == FXTAP_OK ? fxtap_graph_deserialise(bytes, n_bytes, &q->record) : status;
+    }
+    fxtap_free(bytes);
+    return status;
+}
+
+static fxtap_status find_tensors(fxtap_reader *reader, question *q)
+{
+    return fxtap_reader_tensors(reader, &q->tensors, &q->list);
+}
+
+/* The same for a method that takes (run, i), the i-th graph of a run. */
+static int ask_graph(PyObject *self, PyObject *args, answer *find, question *q)
+{
+    long long run;
+    Py_ssize_t i;
+    if (!PyArg_ParseTuple(args, "Ln", &run, &i)) {
+        return -1;
+    }
+    *q = (question){.run = run, .i = i < 0 ? SIZE_MAX : (size_t)i};
+    if (ask(self, find, q) < 0) {
+        return -1;
+    }
+    if (q->is_past_the_end) {
+        PyErr_SetString(PyExc_IndexError, "no such graph");
+        return -1;
+    }
+    return 0;
+}
+
+/* ---- answers as Python values ---- */
 
 static PyObject *get_kind(PyObject *self, void *closure)
 {
@@ -140,32 +292,44 @@ static PyObject *get_path(PyObject *self, void *closure)
 static PyObject *get_warnings(PyObject *self, void *closure)
 {
     (void)closure;
-    const fxtap_reader *reader = fx_reader_of(self);
+    question q = {.n = 0};
+    if (ask(self, copy_warnings, &q) < 0) {
+        return NULL;
+    }
     PyObject *list = PyList_New(0);
-    for (size_t i = 0; list != NULL && i < fxtap_reader_warning_count(reader); i++) {
-        if (append(list, fx_tell_text(fxtap_reader_warning(reader, i))) < 0) {
+    for (size_t i = 0; list != NULL && i < q.n; i++) {
+        if (append(list, fx_tell_text(((const char **)q.copies)[i])) < 0) {
             Py_CLEAR(list);
         }
     }
+    free(q.copies);
     return list;
+}
+
+static PyObject *rank_dict(const fxtap_rank_info *rank)
+{
+    PyObject *dict = PyDict_New();
+    bool ok = dict != NULL && fx_tell_put(dict, "world_size", PyLong_FromLong(rank->world_size)) == 0 &&
+              fx_tell_put(dict, "rank", PyLong_FromLong(rank->rank)) == 0 &&
+              fx_tell_put(dict, "path", fx_tell_path(rank->path)) == 0 &&
+              fx_tell_put(dict, "has_index", PyBool_FromLong(rank->has_index)) == 0;
+    return done(dict, ok);
 }
 
 static PyObject *ranks(PyObject *self, PyObject *unused)
 {
     (void)unused;
-    const fxtap_reader *reader = fx_reader_of(self);
+    question q = {.n = 0};
+    if (ask(self, copy_ranks, &q) < 0) {
+        return NULL;
+    }
     PyObject *list = PyList_New(0);
-    for (size_t i = 0; list != NULL && i < fxtap_reader_rank_count(reader); i++) {
-        const fxtap_rank_info *rank = fxtap_reader_rank(reader, i);
-        PyObject *dict = PyDict_New();
-        bool ok = dict != NULL && fx_tell_put(dict, "world_size", PyLong_FromLong(rank->world_size)) == 0 &&
-                  fx_tell_put(dict, "rank", PyLong_FromLong(rank->rank)) == 0 &&
-                  fx_tell_put(dict, "path", fx_tell_path(rank->path)) == 0 &&
-                  fx_tell_put(dict, "has_index", PyBool_FromLong(rank->has_index)) == 0;
-        if (append(list, done(dict, ok)) < 0) {
+    for (size_t i = 0; list != NULL && i < q.n; i++) {
+        if (append(list, rank_dict(&((fxtap_rank_info *)q.copies)[i])) < 0) {
             Py_CLEAR(list);
         }
     }
+    free(q.copies);
     return list;
 }
 
@@ -185,21 +349,22 @@ static PyObject *run_dict(const fxtap_run_info *run)
 
 static PyObject *runs(PyObject *self, PyObject *number)
 {
-    fxtap_reader *reader = fx_reader_of(self);
-    size_t rank_i = PyLong_AsSize_t(number);
-    if (PyErr_Occurred() != NULL) {
+    question q = {.i = PyLong_AsSize_t(number)};
+    if (PyErr_Occurred() != NULL || ask(self, copy_runs, &q) < 0) {
         return NULL;
     }
-    if (rank_i >= fxtap_reader_rank_count(reader)) {
+    PyObject *list = NULL;
+    if (q.is_past_the_end) {
         PyErr_SetString(PyExc_IndexError, "no such rank");
-        return NULL;
+    } else {
+        list = PyList_New(0);
     }
-    PyObject *list = PyList_New(0);
-    for (size_t i = 0; list != NULL && i < fxtap_reader_run_count(reader, rank_i); i++) {
-        if (append(list, run_dict(fxtap_reader_run(reader, rank_i, i))) < 0) {
+    for (size_t i = 0; list != NULL && i < q.n; i++) {
+        if (append(list, run_dict(&((fxtap_run_info *)q.copies)[i])) < 0) {
             Py_CLEAR(list);
         }
     }
+    free(q.copies);
     return list;
 }
 
@@ -234,45 +399,17 @@ static PyObject *graph_dict(const fxtap_graph_info *graph)
 
 static PyObject *graphs(PyObject *self, PyObject *number)
 {
-    int64_t run = PyLong_AsLongLong(number);
-    if (PyErr_Occurred() != NULL) {
+    question q = {.run = PyLong_AsLongLong(number)};
+    if (PyErr_Occurred() != NULL || ask(self, find_graphs, &q) < 0) {
         return NULL;
     }
-    const fxtap_graph_info *const *infos;
-    size_t n;
-    fxtap_status status = fxtap_reader_graphs(fx_reader_of(self), run, &infos, &n);
-    if (status != FXTAP_OK) {
-        return fx_raise(status);
-    }
     PyObject *list = PyList_New(0);
-    for (size_t i = 0; list != NULL && i < n; i++) {
-        if (append(list, graph_dict(infos[i])) < 0) {
+    for (size_t i = 0; list != NULL && i < q.n; i++) {
+        if (append(list, graph_dict(q.graphs[i])) < 0) {
             Py_CLEAR(list);
         }
     }
     return list;
-}
-
-/* The graph that (run, i) means: the i-th of graphs(run). NULL with an exception. */
-static const fxtap_graph_info *graph_at(PyObject *self, PyObject *args)
-{
-    long long run;
-    Py_ssize_t i;
-    if (!PyArg_ParseTuple(args, "Ln", &run, &i)) {
-        return NULL;
-    }
-    const fxtap_graph_info *const *infos;
-    size_t n;
-    fxtap_status status = fxtap_reader_graphs(fx_reader_of(self), run, &infos, &n);
-    if (status != FXTAP_OK) {
-        fx_raise(status);
-        return NULL;
-    }
-    if (i < 0 || (size_t)i >= n) {
-        PyErr_SetString(PyExc_IndexError, "no such graph");
-        return NULL;
-    }
-    return infos[i];
 }
 
 static PyObject *step_dict(const fxtap_step_info *step)
@@ -293,19 +430,13 @@ static PyObject *step_dict(const fxtap_step_info *step)
 
 static PyObject *steps(PyObject *self, PyObject *args)
 {
-    const fxtap_graph_info *graph = graph_at(self, args);
-    if (graph == NULL) {
+    question q;
+    if (ask_graph(self, args, find_steps, &q) < 0) {
         return NULL;
     }
-    const fxtap_step_info *const *infos;
-    size_t n;
-    fxtap_status status = fxtap_reader_steps(fx_reader_of(self), graph, &infos, &n);
-    if (status != FXTAP_OK) {
-        return fx_raise(status);
-    }
     PyObject *list = PyList_New(0);
-    for (size_t i = 0; list != NULL && i < n; i++) {
-        if (append(list, step_dict(infos[i])) < 0) {
+    for (size_t i = 0; list != NULL && i < q.n; i++) {
+        if (append(list, step_dict(q.steps[i])) < 0) {
             Py_CLEAR(list);
         }
     }
@@ -331,19 +462,13 @@ static PyObject *node_dict(const fxtap_node_info *node)
 
 static PyObject *nodes(PyObject *self, PyObject *args)
 {
-    const fxtap_graph_info *graph = graph_at(self, args);
-    if (graph == NULL) {
+    question q;
+    if (ask_graph(self, args, find_nodes, &q) < 0) {
         return NULL;
     }
-    const fxtap_node_info *const *infos;
-    size_t n;
-    fxtap_status status = fxtap_reader_nodes(fx_reader_of(self), graph, &infos, &n);
-    if (status != FXTAP_OK) {
-        return fx_raise(status);
-    }
     PyObject *list = PyList_New(0);
-    for (size_t i = 0; list != NULL && i < n; i++) {
-        if (append(list, node_dict(infos[i])) < 0) {
+    for (size_t i = 0; list != NULL && i < q.n; i++) {
+        if (append(list, node_dict(q.nodes[i])) < 0) {
             Py_CLEAR(list);
         }
     }
@@ -353,23 +478,8 @@ static PyObject *nodes(PyObject *self, PyObject *args)
 /* A copy: a Graph owns its record. */
 static PyObject *record(PyObject *self, PyObject *args)
 {
-    const fxtap_graph_info *info = graph_at(self, args);
-    if (info == NULL) {
-        return NULL;
-    }
-    const fxtap_graph *graph = NULL;
-    fxtap_graph *copy = NULL;
-    void *bytes = NULL;
-    size_t n_bytes = 0;
-    fxtap_status status = fxtap_reader_record(fx_reader_of(self), info, &graph);
-    if (status == FXTAP_OK) {
-        status = fxtap_graph_serialise(graph, &bytes, &n_bytes);
-    }
-    if (status == FXTAP_OK) {
-        status = fxtap_graph_deserialise(bytes, n_bytes, &copy);
-    }
-    fxtap_free(bytes);
-    return status == FXTAP_OK ? fx_graph_new(fx_state_of(self), copy) : fx_raise(status);
+    question q;
+    return ask_graph(self, args, copy_record, &q) < 0 ? NULL : fx_graph_new(fx_state_of(self), q.record);
 }
 
 static PyObject *tensors(PyObject *self, PyObject *args, PyObject *kwargs)
@@ -382,8 +492,9 @@ static PyObject *tensors(PyObject *self, PyObject *args, PyObject *kwargs)
                                      &pattern, &io)) {
         return NULL;
     }
-    fxtap_tensor_query query = {
-        .struct_size = sizeof(query),
+    question q = {.n = 0};
+    q.tensors = (fxtap_tensor_query){
+        .struct_size = sizeof(q.tensors),
         .run = run,
         .rank = rank,
         .graph = graph,
@@ -392,9 +503,7 @@ static PyObject *tensors(PyObject *self, PyObject *args, PyObject *kwargs)
         .pattern = pattern,
         .io = io,
     };
-    fxtap_tensor_list *list = NULL;
-    fxtap_status status = fxtap_reader_tensors(fx_reader_of(self), &query, &list);
-    return status == FXTAP_OK ? fx_tensors_new(fx_state_of(self), self, list) : fx_raise(status);
+    return ask(self, find_tensors, &q) < 0 ? NULL : fx_tensors_new(fx_state_of(self), self, q.list);
 }
 
 static PyGetSetDef getters[] = {

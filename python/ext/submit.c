@@ -6,7 +6,6 @@
 #include "errors.h"
 #include "undefined.h"
 
-#define RELEASE_GIL_BYTES 65536
 #define MAX_SKIP_TEXT 256
 #define MAX_NESTING 64
 
@@ -19,6 +18,26 @@ static int ok(fxtap_status status)
     }
     fx_raise(status);
     return -1;
+}
+
+/*
+ * Lets the GIL go where the dump may wait for a file or a lock: at the first thing that a call hands over, which makes
+ * folders and opens the index, and at everything where each file is written at once. NULL: it is kept, only memory is
+ * touched.
+ */
+static PyThreadState *let_go(capture *c)
+{
+    bool may_wait = c->plan->is_sync || !c->has_begun;
+    c->has_begun = true;
+    return may_wait ? PyEval_SaveThread() : NULL;
+}
+
+static int take_back(PyThreadState *saved, fxtap_status status)
+{
+    if (saved != NULL) {
+        PyEval_RestoreThread(saved);
+    }
+    return ok(status);
 }
 
 static int slot_of(capture *c, fx_place *place, fxtap_io io)
@@ -34,7 +53,11 @@ static int slot_of(capture *c, fx_place *place, fxtap_io io)
 
 int fx_submit_skip(capture *c, fx_place *place, fxtap_io io, const char *reason)
 {
-    return slot_of(c, place, io) < 0 ? -1 : ok(fxtap_call_skip(c->call, place->slot, c->stamp_us, reason));
+    if (slot_of(c, place, io) < 0) {
+        return -1;
+    }
+    PyThreadState *saved = let_go(c);
+    return take_back(saved, fxtap_call_skip(c->call, place->slot, c->stamp_us, reason));
 }
 
 static int skip_text(capture *c, fx_place *place, fxtap_io io, PyObject *text)
@@ -92,16 +115,10 @@ static int reserve(capture *c, uint64_t bytes)
     return ok(status);
 }
 
-static fxtap_status submit(capture *c, const fxtap_submission *submission, uint64_t bytes, fxtap_ticket *out)
+static int submit_alias(capture *c, const fx_place *place, fxtap_ticket ticket)
 {
-    fxtap_status status;
-    if (c->plan->is_sync && bytes > RELEASE_GIL_BYTES) {
-        Py_BEGIN_ALLOW_THREADS
-        status = fxtap_call_submit(c->call, submission, out);
-        Py_END_ALLOW_THREADS
-        return status;
-    }
-    return fxtap_call_submit(c->call, submission, out);
+    PyThreadState *saved = let_go(c);
+    return take_back(saved, fxtap_call_alias(c->call, place->slot, c->stamp_us, ticket));
 }
 
 /* Holds the memory of a bridged tensor; takes bridged->owner over. NULL with an exception. */
@@ -157,7 +174,8 @@ static int queue_view(capture *c, fx_place *place, PyObject *tensor, fx_bridged 
                                    .same_bytes_as = n_undefined > 0 ? 0 : same,
                                    .undefined = undefined,
                                    .n_undefined = n_undefined};
-    int status = ok(submit(c, &submission, bytes, out));
+    PyThreadState *saved = let_go(c);
+    int status = take_back(saved, fxtap_call_submit(c->call, &submission, out));
     PyMem_Free(undefined);
     return status;
 }
@@ -184,7 +202,7 @@ static int submit_view(capture *c, fx_place *place, fxtap_io io, PyObject *tenso
     bool same_form = false;
     fxtap_ticket known = bridged->is_copy ? 0 : fx_known_find_memory(&c->known, &bridged->view, &same_form);
     fxtap_ticket ticket = known;
-    int status = known != 0 && same_form ? ok(fxtap_call_alias(c->call, place->slot, c->stamp_us, known))
+    int status = known != 0 && same_form ? submit_alias(c, place, known)
                                          : queue_view(c, place, tensor, bridged, known, &ticket);
     return status < 0 ? -1 : fx_known_add(&c->known, tensor, bridged, ticket);
 }
@@ -196,7 +214,7 @@ static int submit_tensor(capture *c, fx_place *place, fxtap_io io, PyObject *ten
     }
     fxtap_ticket ticket = fx_known_find(&c->known, tensor);
     if (ticket != 0) {
-        return ok(fxtap_call_alias(c->call, place->slot, c->stamp_us, ticket));
+        return submit_alias(c, place, ticket);
     }
     fx_bridged bridged;
     if (fx_bridge_take(c->state, tensor, c->is_guarded, &bridged) < 0) {
@@ -215,12 +233,11 @@ static int submit_small(capture *c, fx_place *place, fxtap_io io, const fx_small
     if (slot_of(c, place, io) < 0) {
         return -1;
     }
-    if (small->text != NULL) {
-        return ok(fxtap_call_submit_small(c->call, place->slot, c->stamp_us, NULL, PyBytes_AsString(small->text),
-                                          (size_t)small->length));
-    }
+    const char *text = small->text != NULL ? PyBytes_AsString(small->text) : NULL;
     fxtap_view view = fx_small_view(small);
-    return ok(fxtap_call_submit_small(c->call, place->slot, c->stamp_us, &view, NULL, 0));
+    PyThreadState *saved = let_go(c);
+    return take_back(saved, fxtap_call_submit_small(c->call, place->slot, c->stamp_us, text == NULL ? &view : NULL, text,
+                                                    text == NULL ? 0 : (size_t)small->length));
 }
 
 static bool is_tensor(const capture *c, PyObject *value)

@@ -26,6 +26,7 @@ struct fx_capture {
     fxtap_call *call;
     unsigned int generation; /* of the dump */
     bool is_guarded;         /* a torch function mode is on: it must not see us */
+    bool has_begun;          /* something was handed over: folders and index are there */
     bool is_broken;          /* something failed: nothing more is submitted */
     PyObject *error;         /* what: the exception; owned */
     fx_node_plan *node;      /* that runs */

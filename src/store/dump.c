@@ -31,6 +31,7 @@ static void before_fork(void)
     pthread_mutex_lock(&all_lock);
     for (fxtap_dump *dump = all_dumps; dump != NULL; dump = dump->next) {
         pthread_mutex_lock(&dump->index.lock);
+        pthread_mutex_lock(&dump->rank_lock);
         pthread_mutex_lock(&dump->lock);
         pthread_mutex_lock(&dump->contents.move);
         pthread_mutex_lock(&dump->contents.lock);
@@ -45,6 +46,7 @@ static void after_fork_in_parent(void)
         pthread_mutex_unlock(&dump->contents.lock);
         pthread_mutex_unlock(&dump->contents.move);
         pthread_mutex_unlock(&dump->lock);
+        pthread_mutex_unlock(&dump->rank_lock);
         pthread_mutex_unlock(&dump->index.lock);
     }
     pthread_mutex_unlock(&all_lock);
@@ -161,6 +163,7 @@ static void free_dump(fxtap_dump *dump)
     fx_queue_destroy(&dump->queue);
     fx_call_memory_clear(&dump->spare);
     pthread_mutex_destroy(&dump->lock);
+    pthread_mutex_destroy(&dump->rank_lock);
     fx_free(dump->root_path);
     fx_free(dump->rank_path);
     fx_free(dump->versions);
@@ -186,6 +189,7 @@ fxtap_status fxtap_dump_open(const fxtap_dump_options *options, fxtap_dump **out
         return status;
     }
     pthread_mutex_init(&dump->lock, NULL);
+    pthread_mutex_init(&dump->rank_lock, NULL);
     fx_contents_init(&dump->contents);
     fx_index_init(&dump->index);
     status = copy_options(dump, options);

@@ -120,7 +120,7 @@ fxtap_status fx_tree_enter(fxtap_dump *dump, fx_rank **out)
 {
     fxtap_status status = FXTAP_OK;
     bool is_new = false;
-    pthread_mutex_lock(&dump->lock);
+    pthread_mutex_lock(&dump->rank_lock);
     if (!is_current(dump, dump->open_rank)) {
         fx_rank *fresh = NULL;
         status = open_rank(dump, &fresh);
@@ -136,7 +136,7 @@ fxtap_status fx_tree_enter(fxtap_dump *dump, fx_rank **out)
         dump->open_rank->n_users++;
         *out = dump->open_rank;
     }
-    pthread_mutex_unlock(&dump->lock);
+    pthread_mutex_unlock(&dump->rank_lock);
     if (is_new) {
         fx_contents_forget(&dump->contents); /* what it names was in a folder that is gone */
     }
@@ -145,9 +145,9 @@ fxtap_status fx_tree_enter(fxtap_dump *dump, fx_rank **out)
 
 void fx_tree_leave(fxtap_dump *dump, fx_rank *rank)
 {
-    pthread_mutex_lock(&dump->lock);
+    pthread_mutex_lock(&dump->rank_lock);
     drop_user(rank);
-    pthread_mutex_unlock(&dump->lock);
+    pthread_mutex_unlock(&dump->rank_lock);
 }
 
 /* The partial folder's name has the run's number, so that it never was another step's. */

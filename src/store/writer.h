@@ -6,7 +6,8 @@
  * statistics and its hash.
  *
  * Locks, none of which is held while another of them is taken, except as said:
- *   dump->lock        captures, slots, graph numbers, the rank folder
+ *   dump->rank_lock   the rank folder; held while it is looked at or made
+ *   dump->lock        captures, slots, graph numbers; never held while a file or another process is waited for
  *   index.lock        the database; the longest held, for the end of a call. dump->lock and the two below may be taken
  *                     inside it
  *   contents.move     held while a step's folder moves into place; contents.lock may be taken inside it
@@ -38,7 +39,7 @@ typedef struct fx_rank {
     uint64_t number; /* the how many-th folder of this dump */
     dev_t device;
     ino_t inode;
-    unsigned n_users; /* dump->lock */
+    unsigned n_users; /* dump->rank_lock */
 } fx_rank;
 
 /* The folder of one step. Its path changes when it moves into place. contents.lock. */
@@ -293,10 +294,11 @@ struct fxtap_dump {
     bool no_dedup;
     uint64_t (*clock_us)(void);
     uint64_t started_us;
+    pthread_mutex_t rank_lock;
+    fx_rank *open_rank; /* rank_lock */
+    uint64_t n_ranks;   /* folders opened so far. rank_lock */
     pthread_mutex_t lock;
     fxtap_capture *captures;
-    fx_rank *open_rank;
-    uint64_t n_ranks; /* folders opened so far */
     atomic_uint_fast64_t next_call;
     unsigned generation;
     atomic_uint_fast64_t indexed_rank; /* number of the rank folder whose index is open */
