@@ -84,6 +84,12 @@ FXTAP_API void fxtap_dump_after_fork(fxtap_dump *dump);
 /* The absolute path of the rank's folder. Borrowed. */
 FXTAP_API const char *fxtap_dump_rank_path(const fxtap_dump *dump);
 
+/*
+ * One line about what is not as it should be although the dump goes on: the file system has no locks, so the index is
+ * written without. NULL: nothing. It may appear at any call; print it once. Borrowed, as long as the dump.
+ */
+FXTAP_API const char *fxtap_dump_warning(const fxtap_dump *dump);
+
 /* ---- graphs ---- */
 
 /*

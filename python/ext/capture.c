@@ -290,22 +290,31 @@ static int end_call(fx_capture *c)
     return 0;
 }
 
-/* One line to the log, once: from then on this program runs undumped. */
-static int warn(fx_capture *c)
+/* One line to the log; `line` is taken over, NULL has its exception. 0, or -1 with an exception. */
+static int tell(const fx_capture *c, PyObject *line)
 {
-    fx_plan *plan = c->plan;
-    if (plan->is_stopped) {
-        return 0;
-    }
-    plan->is_stopped = true;
-    if (plan->log == Py_None) {
-        return 0;
-    }
-    PyObject *line = PyUnicode_FromFormat("dumping stops: %S", c->error);
-    PyObject *done = line == NULL ? NULL : PyObject_CallFunctionObjArgs(plan->log, line, NULL);
+    PyObject *log = c->plan->log;
+    PyObject *done = line == NULL || log == Py_None ? Py_XNewRef(line) : PyObject_CallFunctionObjArgs(log, line, NULL);
     Py_XDECREF(line);
     Py_XDECREF(done);
     return done == NULL ? -1 : 0;
+}
+
+/* Said once: from then on this program runs undumped. */
+static int warn(fx_capture *c)
+{
+    if (c->plan->is_stopped) {
+        return 0;
+    }
+    c->plan->is_stopped = true;
+    return tell(c, PyUnicode_FromFormat("dumping stops: %S", c->error));
+}
+
+/* What the dump itself warns of. */
+static int pass_warning_on(const fx_capture *c)
+{
+    const char *warning = fx_dump_take_warning(c->plan->dump);
+    return warning == NULL ? 0 : tell(c, PyUnicode_DecodeFSDefault(warning));
 }
 
 /* The model failed: its exception goes on. */
@@ -329,7 +338,7 @@ static int end_succeeded(fx_capture *c)
         return -1;
     }
     if (c->error == NULL) {
-        return 0;
+        return pass_warning_on(c);
     }
     if (c->plan->warns) {
         return warn(c);

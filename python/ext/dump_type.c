@@ -12,6 +12,7 @@ typedef struct dump_object {
     size_t n_calls;          /* that are running */
     unsigned int generation; /* rises with each fork */
     bool is_closing;         /* the last running call is to close it */
+    bool has_warned;
     bool is_sync;
 } dump_object;
 
@@ -55,6 +56,14 @@ void fx_dump_leave(PyObject *dump, unsigned int generation)
     if (--self->n_calls == 0 && self->is_closing) {
         close_handle(self);
     }
+}
+
+const char *fx_dump_take_warning(PyObject *dump)
+{
+    dump_object *self = (dump_object *)dump;
+    const char *warning = self->has_warned || self->handle == NULL ? NULL : fxtap_dump_warning(self->handle);
+    self->has_warned = self->has_warned || warning != NULL;
+    return warning;
 }
 
 static int set_type(const char *name, fxtap_dump_options *options)

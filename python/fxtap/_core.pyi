@@ -144,8 +144,11 @@ class Program:
         skip
             One entry a node: why it is not dumped, None for those that are. Only call_function nodes are ever dumped.
         on_error
-            "raise": what the dump could not write is raised at the end of the call as OSError, ValueError or
-            MemoryError. "warn": `log` gets the message once, this program stops dumping, the model runs on.
+            "raise": what the dump could not write is raised at the end of the call as OSError, ValueError,
+            MemoryError, or RuntimeError where another process kept the index locked. "warn": `log` gets the message
+            once, this program stops dumping, the model runs on.
+        log
+            Called with one line, also where the index is written without locks because the file system has none.
         """
     @property
     def dumping(self) -> bool:

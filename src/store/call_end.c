@@ -56,6 +56,10 @@ static fxtap_status begin_rows(fxtap_call *call, int64_t *step_id_out)
     if (status == FXTAP_OK) {
         status = fx_index_begin(&dump->index);
     }
+    if (status != FXTAP_OK && dump->index.has_lost_locks) { /* once more, without */
+        status = fx_index_open(dump, call->rank);
+        status = status == FXTAP_OK ? fx_index_begin(&dump->index) : status;
+    }
     if (status == FXTAP_OK) {
         status = fx_rows_begin_step(call, step_id_out);
     }

@@ -168,6 +168,7 @@ static void free_dump(fxtap_dump *dump)
     fx_free(dump->rank_path);
     fx_free(dump->versions);
     fx_free(dump->command);
+    fx_free(atomic_load(&dump->warning));
     fx_free(dump);
 }
 
@@ -238,4 +239,9 @@ void fxtap_dump_close(fxtap_dump *dump)
 const char *fxtap_dump_rank_path(const fxtap_dump *dump)
 {
     return dump->rank_path;
+}
+
+const char *fxtap_dump_warning(const fxtap_dump *dump)
+{
+    return atomic_load(&dump->warning);
 }

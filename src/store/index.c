@@ -96,21 +96,31 @@ static int wait_ms(const fx_index *index)
     return index->was_busy ? index->busy_ms / IMPATIENCE : index->busy_ms;
 }
 
-static void set_busy(fx_index *index, bool was_busy)
+/* A lock that is not had: has the file system none any more (its lock manager went away)? */
+static bool has_lost_locks(fx_index *index)
 {
-    if (index->was_busy != was_busy) {
-        index->was_busy = was_busy;
-        sqlite3_busy_timeout(index->db, wait_ms(index));
+    if (index->has_locks && !index->has_lost_locks) {
+        index->has_lost_locks = !fx_sqlite_can_lock(index->path);
     }
+    return index->has_lost_locks;
+}
+
+static int on_busy(void *context, int n_tries)
+{
+    fx_index *index = context;
+    bool is_in_vain = n_tries == 0 && has_lost_locks(index);
+    return !is_in_vain && fx_sqlite_wait(n_tries) <= wait_ms(index);
 }
 
 fxtap_status fx_index_error(fx_index *index, int code, const char *action)
 {
     const char *path = index->path != NULL ? index->path : FX_INDEX_FILE;
     int primary = code & 0xFF;
-    if (primary == SQLITE_BUSY && index->db != NULL) {
-        set_busy(index, true);
+    bool is_about_locks = primary == SQLITE_BUSY || primary == SQLITE_PROTOCOL || is_the_disk(primary);
+    if (index->db != NULL && is_about_locks && has_lost_locks(index)) {
+        return fx_error_errno(ENOLCK, action, path);
     }
+    index->was_busy = index->was_busy || (primary == SQLITE_BUSY && index->db != NULL);
     if (primary == SQLITE_NOMEM) {
         return fx_error_nomem();
     }
@@ -235,7 +245,7 @@ static bool writes_in_place(const fx_rank *rank)
  */
 static fxtap_status set_journal(fx_index *index, const fx_rank *rank)
 {
-    index->has_journal = !writes_in_place(rank);
+    index->has_journal = !index->has_locks || !writes_in_place(rank);
     const char *sql = index->has_journal ? "PRAGMA journal_mode=TRUNCATE" : "PRAGMA journal_mode=WAL";
     int code = SQLITE_BUSY;
     for (int waited_ms = 0; code == SQLITE_BUSY && waited_ms < wait_ms(index); waited_ms += 5) {
@@ -310,6 +320,31 @@ bool fx_index_is_there(fx_index *index)
     return index->db != NULL && lstat(index->path, &info) == 0 && is_ours(index, &info);
 }
 
+/*
+ * Without locks the log has no map to be shared by: what an earlier run left in one is read, and a journal takes its
+ * place, while the file counts as ours alone.
+ */
+static fxtap_status set_up(fx_index *index, const fx_rank *rank)
+{
+    /* Nothing waits for the disk, the change to the log neither; the log is copied after each step. */
+    static const char settings[] = "PRAGMA page_size=8192; PRAGMA synchronous=OFF; PRAGMA temp_store=MEMORY;"
+                                   " PRAGMA wal_autocheckpoint=0";
+    fxtap_status status = FXTAP_OK;
+    if (!index->has_locks) {
+        status = execute(index, "PRAGMA locking_mode=EXCLUSIVE", "set up the index");
+    }
+    if (status == FXTAP_OK) {
+        status = execute(index, settings, "set up the index");
+    }
+    if (status == FXTAP_OK) {
+        status = set_journal(index, rank);
+    }
+    if (status == FXTAP_OK && !index->has_locks) {
+        status = execute(index, "PRAGMA locking_mode=NORMAL", "set up the index");
+    }
+    return status == FXTAP_OK ? make_schema(index) : status;
+}
+
 static fxtap_status open_database(fxtap_dump *dump, const fx_rank *rank)
 {
     fx_index *index = &dump->index;
@@ -317,35 +352,23 @@ static fxtap_status open_database(fxtap_dump *dump, const fx_rank *rank)
     if (status != FXTAP_OK) {
         return status;
     }
+    index->has_locks = fx_sqlite_can_lock(index->path);
+    index->has_lost_locks = false;
     int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_PRIVATECACHE;
-    int code = fx_sqlite_open(index->path, flags, &index->db, &index->folder_fd);
+    int code = fx_sqlite_open(index->path, index->has_locks, flags, &index->db, &index->folder_fd);
     if (code != SQLITE_OK) {
         return fx_index_error(index, code, "open the index");
     }
     sqlite3_extended_result_codes(index->db, 1);
-    sqlite3_busy_timeout(index->db, wait_ms(index));
-    /* Nothing waits for the disk, the change to the log neither; the log is copied after each step. */
-    status = execute(index, "PRAGMA page_size=8192; PRAGMA synchronous=OFF; PRAGMA temp_store=MEMORY;"
-                            " PRAGMA wal_autocheckpoint=0", "set up the index");
-    if (status == FXTAP_OK) {
-        status = set_journal(index, rank);
-    }
-    if (status == FXTAP_OK) {
-        status = make_schema(index);
-    }
+    sqlite3_busy_handler(index->db, on_busy, index);
+    status = set_up(index, rank);
     probe_case(dump, rank);
     return status;
 }
 
-fxtap_status fx_index_open(fxtap_dump *dump, const fx_rank *rank)
+static fxtap_status make_path(fxtap_dump *dump)
 {
     fx_index *index = &dump->index;
-    if (is_current(index, rank)) {
-        return FXTAP_OK;
-    }
-    if (index->db != NULL) {
-        fx_index_close(index, true);
-    }
     if (index->path == NULL) {
         size_t n_bytes = strlen(dump->rank_path) + sizeof "/" FX_INDEX_FILE;
         index->path = fx_alloc(n_bytes);
@@ -354,18 +377,53 @@ fxtap_status fx_index_open(fxtap_dump *dump, const fx_rank *rank)
         }
         snprintf(index->path, n_bytes, "%s/%s", dump->rank_path, FX_INDEX_FILE);
     }
-    fx_rows_forget(dump);
-    atomic_store(&dump->indexed_rank, 0);
-    fxtap_status status = open_database(dump, rank);
-    if (status == FXTAP_OK) {
-        status = fx_rows_run(dump);
+    return FXTAP_OK;
+}
+
+/* Said once, and kept until the dump is closed. */
+static void warn_of_locks(fxtap_dump *dump)
+{
+    static const char text[] = "the file system has no locks, so the index is written without: let one process at a time"
+                               " write there";
+    size_t n_bytes = strlen(dump->index.path) + sizeof ": " + sizeof text;
+    char *warning = atomic_load(&dump->warning) == NULL ? fx_alloc(n_bytes) : NULL;
+    if (warning != NULL) {
+        snprintf(warning, n_bytes, "%s: %s", dump->index.path, text);
+        atomic_store(&dump->warning, warning);
     }
-    if (status == FXTAP_OK) {
-        atomic_store(&dump->indexed_rank, rank->number);
-    } else {
+}
+
+fxtap_status fx_index_open(fxtap_dump *dump, const fx_rank *rank)
+{
+    fx_index *index = &dump->index;
+    if (is_current(index, rank) && !index->has_lost_locks) {
+        return FXTAP_OK;
+    }
+    bool goes_on = is_current(index, rank); /* the same file, without locks from now on: its rows stay */
+    if (index->db != NULL) {
         fx_index_close(index, true);
     }
-    return status;
+    fxtap_status status = make_path(dump);
+    if (status != FXTAP_OK) {
+        return status;
+    }
+    if (!goes_on) {
+        fx_rows_forget(dump);
+    }
+    atomic_store(&dump->indexed_rank, 0);
+    status = open_database(dump, rank);
+    if (status == FXTAP_OK && !goes_on) {
+        status = fx_rows_run(dump);
+    }
+    if (status != FXTAP_OK) {
+        fx_index_close(index, true);
+        return status;
+    }
+    if (!index->has_locks) {
+        warn_of_locks(dump);
+    }
+    atomic_store(&dump->indexed_rank, rank->number);
+    return FXTAP_OK;
 }
 
 /* ---- closing ---- */
@@ -438,7 +496,7 @@ fxtap_status fx_index_commit(fx_index *index)
     if (status == FXTAP_OK) {
         index->in_transaction = false;
         index->n_fresh = 0;
-        set_busy(index, false);
+        index->was_busy = false;
     }
     return status;
 }

@@ -58,7 +58,7 @@ void fx_index_make_secondary(const char *path)
 {
     sqlite3 *database = NULL;
     int folder_fd;
-    if (fx_sqlite_open(path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, &database, &folder_fd) == SQLITE_OK) {
+    if (fx_sqlite_open(path, true, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, &database, &folder_fd) == SQLITE_OK) {
         sqlite3_db_config(database, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
         sqlite3_db_config(database, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
         sqlite3_db_config(database, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, NULL);

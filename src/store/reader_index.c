@@ -223,14 +223,25 @@ static void close_folder(int fd)
     }
 }
 
-static fxtap_status open_database(fxtap_reader *reader, const char *path, bool is_immutable)
+/* Waits for a process that writes; not where the file system has no locks. */
+static int on_busy(void *context, int n_tries)
+{
+    const fxtap_reader *reader = context;
+    const char *path = sqlite3_db_filename(reader->database, "main");
+    bool is_in_vain = n_tries == 0 && path != NULL && !fx_sqlite_can_lock(path);
+    return !is_in_vain && fx_sqlite_wait(n_tries) <= BUSY_MS;
+}
+
+typedef enum sharing { SHARED, UNLOCKED, IMMUTABLE } sharing;
+
+static fxtap_status open_database(fxtap_reader *reader, const char *path, sharing how)
 {
     fx_sqlite_place place;
-    int code = fx_sqlite_place_of(path, &place);
+    int code = fx_sqlite_place_of(path, how != UNLOCKED, &place);
     if (code != SQLITE_OK) {
         return code == SQLITE_NOMEM ? FXTAP_E_NOMEM : fx_error_errno(errno, "open the index", path);
     }
-    char *uri = make_uri(place.path, is_immutable);
+    char *uri = make_uri(place.path, how == IMMUTABLE);
     if (uri == NULL) {
         close_folder(place.folder_fd);
         return FXTAP_E_NOMEM;
@@ -240,7 +251,7 @@ static fxtap_status open_database(fxtap_reader *reader, const char *path, bool i
     reader->database_folder_fd = place.folder_fd;
     fx_free(uri);
     if (code == SQLITE_OK) {
-        sqlite3_busy_timeout(reader->database, BUSY_MS);
+        sqlite3_busy_handler(reader->database, on_busy, reader);
         sqlite3_db_config(reader->database, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
         sqlite3_db_config(reader->database, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
         sqlite3_db_config(reader->database, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, NULL);
@@ -309,7 +320,7 @@ static fxtap_status check_identity(fxtap_reader *reader, const char *path)
 /*
  * Without a log nobody is writing, and the file alone is all there is: reading it as immutable leaves no files beside
  * it. With one it is shared, where a read-only folder and the file system let SQLite do that. Where there never is one,
- * to share leaves nothing behind.
+ * to share leaves nothing behind; and where the file system has no locks, its writer had none either.
  */
 static fxtap_status open_either_way(fxtap_reader *reader, const char *path)
 {
@@ -318,14 +329,14 @@ static fxtap_status open_either_way(fxtap_reader *reader, const char *path)
     if (found < 0 && !is_lasting(-found)) {
         return fx_error_errno(-found, "read the index", path);
     }
-    bool wants_sharing = has_log(path) || (found == 1 && !is_logged(&head));
-    bool is_shared = wants_sharing && found == 1 && head.has_locks;
-    fxtap_status status = open_database(reader, path, !is_shared);
-    if (status == FXTAP_E_DATABASE && is_shared) {
-        status = open_database(reader, path, true);
-        is_shared = false;
+    bool is_unlogged = found == 1 && !is_logged(&head), wants_sharing = has_log(path) || is_unlogged;
+    sharing how = !wants_sharing || found != 1 ? IMMUTABLE : head.has_locks ? SHARED : is_unlogged ? UNLOCKED : IMMUTABLE;
+    fxtap_status status = open_database(reader, path, how);
+    if (status == FXTAP_E_DATABASE && how == SHARED) {
+        how = is_unlogged && !fx_sqlite_can_lock(path) ? UNLOCKED : IMMUTABLE;
+        status = open_database(reader, path, how);
     }
-    if (status == FXTAP_OK && wants_sharing && !is_shared) {
+    if (status == FXTAP_OK && wants_sharing && how == IMMUTABLE) {
         status = fx_reader_warn(reader, "%s: its log cannot be read here; the last steps may be missing", path);
     }
     return status;

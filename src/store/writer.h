@@ -271,6 +271,8 @@ typedef struct fx_index {
     uint64_t n_bytes; /* of the file, when last looked at */
     int busy_ms;      /* how long to wait for another process */
     bool was_busy;    /* in vain: the next wait is short */
+    bool has_locks;   /* of the file system */
+    bool has_lost_locks; /* since it was opened: it is to be opened anew */
     atomic_int_fast64_t run;
     bool in_transaction;
     uint64_t transaction; /* the how many-th */
@@ -304,6 +306,7 @@ struct fxtap_dump {
     atomic_uint_fast64_t indexed_rank; /* number of the rank folder whose index is open */
     atomic_bool ignores_case; /* the file system under the root */
     atomic_bool has_no_links;
+    _Atomic(char *) warning; /* NULL: none */
     fx_call_memory spare; /* lock */
     fx_queue queue;
     fx_contents contents;

@@ -13,9 +13,8 @@ from typing import Any
 
 import pytest
 import torch
-from dumps import dumping, run
 
-import fxtap
+from dumps import dumping, run
 from fxtap import session
 from fxtap._core import Reader
 
