@@ -70,7 +70,14 @@ typedef struct fxtap_dump_options {
 /* Checks the options; touches no disk. The caller owns *out. FXTAP_E_INVALID, FXTAP_E_NOMEM. */
 FXTAP_API fxtap_status fxtap_dump_open(const fxtap_dump_options *options, fxtap_dump **out);
 
-/* Waits for what is pending, closes the index and the workers. NULL is allowed. Captures of it are freed with it. */
+/*
+ * Waits for what is pending, closes the index and the workers. NULL is allowed. Captures of it are freed with it. No
+ * other thread may be in a function of the dump or of its calls.
+ *
+ * A call that was begun and not ended is ended as failed ("the dump was closed before the call ended"): its releases
+ * run here, and what it wrote is kept. Its handle stays valid for fxtap_call_end() or fxtap_call_fail(), which free it
+ * and return FXTAP_E_CANCELLED; any other function returns FXTAP_E_INVALID, 0 or false, or does nothing.
+ */
 FXTAP_API void fxtap_dump_close(fxtap_dump *dump);
 
 /*
@@ -117,15 +124,35 @@ FXTAP_API fxtap_status fxtap_capture_slot(fxtap_capture *capture, fxtap_node nod
 
 /* ---- calls ---- */
 
-/* Begins a call. FXTAP_E_NOMEM. The caller owns *out and gives it back to exactly one of end and fail. */
+/*
+ * Begins a call. FXTAP_E_NOMEM. The caller owns *out and gives it back to exactly one of end and fail.
+ *
+ * The call takes its step number here: the one after all that are taken in this graph, so that concurrent calls count in
+ * the order in which they began, whichever ends first. A call that fails gives its number back: the next call to begin
+ * has it again, unless a later one has begun meanwhile; then there is no such step, only STEP.failed-{n}.
+ */
 FXTAP_API fxtap_status fxtap_call_begin(fxtap_capture *capture, fxtap_call **out);
 
-/* Begins a node's run: the time stamp that all its files will have (microseconds since 1970, UTC). */
+/*
+ * The same with the step's number given, as a server's request number: two runs of a threaded program then agree
+ * whichever thread comes first. Numbers may leave gaps and come in any order, up to 2^63 - 2; fxtap_call_begin() goes on
+ * after the highest. FXTAP_E_EXISTS when a call of this graph and dump that has not failed has the number.
+ */
+FXTAP_API fxtap_status fxtap_call_begin_step(fxtap_capture *capture, uint64_t step, fxtap_call **out);
+
+/*
+ * Begins a node's run: the time stamp that all its files will have (microseconds since 1970, UTC). Within a call stamps
+ * rise, also when the clock does not: each run of a node has its own. Stamps of the caller's may be used instead; in one
+ * slot each has to be later than the one before (FXTAP_E_EXISTS for the same stamp again, FXTAP_E_INVALID for an earlier
+ * one, 0, or one beyond the year 9999).
+ */
 FXTAP_API uint64_t fxtap_call_stamp(fxtap_call *call);
 
 /*
- * Takes `bytes` of the queue's bound for the next submit (a tensor larger than the bound is let in alone).
- * Without `wait`: FXTAP_E_AGAIN when there is no room now. With it: blocks until there is. Runs due releases first.
+ * Takes `bytes` of the queue's bound for the next submit (a tensor larger than the bound is let in alone). Needed only
+ * by callers who must not block in submit, or who make a copy first. Asked again before the submit, it adds to what
+ * the call has. Without `wait`: FXTAP_E_AGAIN when there is no room now. With it: blocks until there is, so
+ * no other call may be waited for between this and the submit. Runs due releases first.
  */
 FXTAP_API fxtap_status fxtap_call_reserve(fxtap_call *call, uint64_t bytes, bool wait);
 
@@ -151,16 +178,20 @@ typedef struct fxtap_submission {
 } fxtap_submission;
 
 /*
- * Queues a value. The bytes must have been reserved (fxtap_view_saved_bytes, or more). With `sync` it is written
- * before this returns. After a first failure in this call it only releases: fxtap_call_end() tells.
- * FXTAP_E_INVALID for a view that cannot be; then `release` has been called already.
+ * Queues a value. Where fewer bytes have been reserved than it has (fxtap_view_saved_bytes), it waits for room first.
+ * With `sync` it is written before this returns. After a first failure in this call it only releases: fxtap_call_end()
+ * tells. FXTAP_E_INVALID for a view, slot, stamp or ticket that cannot be, FXTAP_E_EXISTS for a stamp that the slot has
+ * had; then `release` has been called already (not so for a NULL submission or a wrong struct_size). `out` may be NULL.
  */
 FXTAP_API fxtap_status fxtap_call_submit(fxtap_call *call, const fxtap_submission *submission, fxtap_ticket *out);
 
 /* The value of an earlier submit, unchanged since, under one more name. No data is read again. */
 FXTAP_API fxtap_status fxtap_call_alias(fxtap_call *call, fxtap_slot slot, uint64_t stamp_us, fxtap_ticket ticket);
 
-/* A number, list of numbers or string: bytes are copied. `text` (UTF-8) makes a <U array and `view` is then NULL. */
+/*
+ * A number, list of numbers or string: bytes are copied. `text` makes a <U array and `view` is then NULL; FXTAP_E_INVALID
+ * for text that is not UTF-8.
+ */
 FXTAP_API fxtap_status fxtap_call_submit_small(fxtap_call *call, fxtap_slot slot, uint64_t stamp_us,
                                                const fxtap_view *view, const char *text, size_t text_length);
 
@@ -204,11 +235,12 @@ FXTAP_API void fxtap_call_release_done(fxtap_call *call);
 /*
  * Ends a call that succeeded: waits for its files, gives it its step number, moves its folder into place, commits its
  * index rows, checkpoints the log. On failure (the first error of any of its jobs: FXTAP_E_IO with errno and path)
- * the folder is kept as STEP.failed-{n}. Either way `call` is gone.
+ * the folder is kept as STEP.failed-{n}. Either way `call` is gone. `step_out` may be
+ * NULL. A call that is never ended keeps what its submissions hold until the dump is closed.
  */
 FXTAP_API fxtap_status fxtap_call_end(fxtap_call *call, uint64_t *step_out);
 
-/* Ends a call that failed for a reason of the caller's; what was written is kept as STEP.failed-{n}. */
+/* Ends a call that failed for a reason of the caller's (may be NULL); what was written is kept as STEP.failed-{n}. */
 FXTAP_API fxtap_status fxtap_call_fail(fxtap_call *call, const char *reason);
 
 #ifdef __cplusplus

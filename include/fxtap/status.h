@@ -5,6 +5,10 @@
  * pinned: they never change meaning. On failure the thread that called has one line of text, set where the fault
  * was found: lower case, naming the path and the value at fault. Out-parameters are untouched on failure.
  *
+ * No argument may be NULL unless its function says so. Functions that return `fxtap_status` check that, and give
+ * FXTAP_E_INVALID with the argument's name; so do wrong `struct_size`s. Accessors, which return a value, do not check.
+ * Handles that were closed or freed must not be used, except as said in fxtap/dump.h of a call whose dump was closed.
+ *
  * Thread rule: the message belongs to the calling thread and lives until its next failing fxtap call.
  */
 #ifndef FXTAP_STATUS_H

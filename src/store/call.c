@@ -1,4 +1,4 @@
-/* One call of a graph: what is submitted, from first to last. Its end is in call_end.c. */
+/* One call of a graph: what is submitted, from first to last. Its ends are in call_begin.c and call_end.c. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -33,56 +33,27 @@ bool fx_call_is_dead(const fxtap_call *call)
     return atomic_load_explicit(&call->has_failed, memory_order_relaxed) || fx_call_is_stale(call);
 }
 
-static void take_memory(fxtap_call *call)
+static bool is_open(const fxtap_call *call)
 {
-    fxtap_dump *dump = call->dump;
-    pthread_mutex_lock(&dump->lock);
-    fx_call_memory memory = dump->spare;
-    memset(&dump->spare, 0, sizeof dump->spare);
-    pthread_mutex_unlock(&dump->lock);
-    call->arena = memory.arena;
-    call->entries = memory.entries;
-    call->entry_capacity = memory.entry_capacity;
-    call->values = memory.values;
-    call->value_capacity = memory.value_capacity;
+    return call != NULL && call->dump != NULL;
 }
 
-fxtap_status fxtap_call_begin(fxtap_capture *capture, fxtap_call **out)
+/* What each function that submits begins with. */
+static fxtap_status check_call(const fxtap_call *call)
 {
-    fxtap_dump *dump = capture->dump;
-    if (dump->generation != fx_fork_count()) {
-        fxtap_dump_after_fork(dump);
-    }
-    fxtap_call *call = fx_calloc(1, sizeof *call);
     if (call == NULL) {
-        return FXTAP_E_NOMEM;
+        return fx_error(FXTAP_E_INVALID, "the call is NULL");
     }
-    call->runs = fx_calloc(capture->n_nodes, sizeof *call->runs);
-    if (call->runs == NULL) {
-        fx_free(call);
-        return FXTAP_E_NOMEM;
-    }
-    call->capture = capture;
-    call->dump = dump;
-    call->generation = dump->generation;
-    call->number = atomic_fetch_add(&dump->next_call, 1);
-    call->started_us = fx_dump_now_us(dump);
-    call->dir_fd = -1;
-    take_memory(call);
-    fx_queue_adapt(&dump->queue);
-    *out = call;
-    return FXTAP_OK;
-}
-
-uint64_t fxtap_call_stamp(fxtap_call *call)
-{
-    return fx_dump_now_us(call->dump);
+    return call->dump != NULL ? FXTAP_OK : fx_error(FXTAP_E_INVALID, "the dump of this call is closed");
 }
 
 /* ---- the queue's bound and what is due ---- */
 
 void fxtap_call_release_done(fxtap_call *call)
 {
+    if (!is_open(call)) {
+        return;
+    }
     fx_job *job = fx_queue_take_done(&call->dump->queue, call);
     while (job != NULL) {
         fx_job *next = job->next;
@@ -93,19 +64,6 @@ void fxtap_call_release_done(fxtap_call *call)
     }
 }
 
-fxtap_status fxtap_call_reserve(fxtap_call *call, uint64_t bytes, bool wait)
-{
-    fxtap_call_release_done(call);
-    if (fx_call_is_dead(call)) {
-        return FXTAP_OK;
-    }
-    if (!fx_queue_reserve(&call->dump->queue, bytes, wait)) {
-        return fx_error(FXTAP_E_AGAIN, "the queue has no room for %" PRIu64 " bytes now", bytes);
-    }
-    call->reserved_bytes += bytes;
-    return FXTAP_OK;
-}
-
 void fx_call_unreserve(fxtap_call *call)
 {
     if (call->reserved_bytes > 0) {
@@ -114,14 +72,47 @@ void fx_call_unreserve(fxtap_call *call)
     }
 }
 
+/* Nobody waits for room while having some: two calls would wait for each other. */
+static fxtap_status reserve(fxtap_call *call, uint64_t bytes, bool wait)
+{
+    fx_queue *queue = &call->dump->queue;
+    uint64_t more = bytes;
+    if (!fx_queue_reserve(queue, bytes, false)) {
+        if (!wait) {
+            return fx_error(FXTAP_E_AGAIN, "the queue has no room for %" PRIu64 " bytes now", bytes);
+        }
+        more += call->reserved_bytes;
+        if (more < bytes) {
+            return fx_error(FXTAP_E_INVALID, "no queue has room for %" PRIu64 " bytes more", bytes);
+        }
+        fx_call_unreserve(call);
+        (void)fx_queue_reserve(queue, more, true);
+    }
+    call->reserved_bytes += more;
+    return FXTAP_OK;
+}
+
+fxtap_status fxtap_call_reserve(fxtap_call *call, uint64_t bytes, bool wait)
+{
+    fxtap_status status = check_call(call);
+    if (status != FXTAP_OK) {
+        return status;
+    }
+    fxtap_call_release_done(call);
+    if (fx_call_is_dead(call)) {
+        return FXTAP_OK;
+    }
+    return reserve(call, bytes, wait);
+}
+
 bool fxtap_call_is_pending(fxtap_call *call, const void *first, const void *end)
 {
-    return !fx_call_is_stale(call) && fx_queue_overlaps(&call->dump->queue, first, end);
+    return is_open(call) && !fx_call_is_stale(call) && fx_queue_overlaps(&call->dump->queue, first, end);
 }
 
 void fxtap_call_settle(fxtap_call *call, const void *first, const void *end)
 {
-    if (!fx_call_is_stale(call)) {
+    if (is_open(call) && !fx_call_is_stale(call)) {
         fx_queue_settle(&call->dump->queue, first, end);
     }
 }
@@ -163,25 +154,22 @@ static bool grow_last(fxtap_call *call, fxtap_slot slot)
     return true;
 }
 
-/*
- * The stamp of an entry: the one given, unless this place has had it (a node that ran twice within one tick of the
- * clock): then the node's run has the next free one, for this and all that follows of the run.
- */
-static uint64_t unique_stamp(fxtap_call *call, const fx_slot *slot, fxtap_slot number, uint64_t given_us)
+/* A place has one value at a time: in each call its stamps rise. */
+static fxtap_status check_stamp(const fxtap_call *call, fxtap_slot slot, uint64_t stamp_us)
 {
-    fx_run_state *run = &call->runs[slot->node];
-    uint64_t stamp = run->given_us == given_us && run->used_us != 0 ? run->used_us : given_us;
-    uint64_t last = call->last_us[number];
-    if (last != 0 && stamp <= last) {
-        stamp = last + 1;
+    uint64_t last_us = slot < call->n_last ? call->last_us[slot] : 0;
+    if (stamp_us == 0 || stamp_us > FX_LAST_STAMP_US) {
+        return fx_error(FXTAP_E_INVALID, "%" PRIu64 " is not a time stamp in microseconds", stamp_us);
     }
-    run->given_us = given_us;
-    run->used_us = stamp;
-    call->last_us[number] = stamp;
-    return stamp;
+    if (stamp_us <= last_us) {
+        return fx_error(stamp_us == last_us ? FXTAP_E_EXISTS : FXTAP_E_INVALID,
+                        "slot %u of graph %u has a value of stamp %" PRIu64 " already, another one needs a later stamp",
+                        slot, call->capture->graph_id, last_us);
+    }
+    return FXTAP_OK;
 }
 
-/* NULL: no memory, or no such slot (*status tells). */
+/* NULL: *status tells why. */
 static fx_entry *add_entry(fxtap_call *call, fxtap_slot number, uint64_t stamp_us, fxtap_status *status)
 {
     fx_slot *slot = fx_capture_slot_at(call->capture, number);
@@ -189,16 +177,20 @@ static fx_entry *add_entry(fxtap_call *call, fxtap_slot number, uint64_t stamp_u
         *status = fx_error(FXTAP_E_INVALID, "graph %u has no slot %u", call->capture->graph_id, number);
         return NULL;
     }
+    *status = check_stamp(call, number, stamp_us);
+    if (*status != FXTAP_OK) {
+        return NULL;
+    }
+    *status = FXTAP_E_NOMEM;
     void *grown = call->entries;
     bool has_room = fx_grow(&grown, &call->entry_capacity, call->n_entries + 1, sizeof *call->entries);
     call->entries = grown;
     if (!has_room || (number >= call->n_last && !grow_last(call, number))) {
-        *status = FXTAP_E_NOMEM;
         return NULL;
     }
     fx_entry *entry = &call->entries[call->n_entries++];
-    *entry = (fx_entry){.slot_number = number, .slot = slot};
-    entry->stamp_us = unique_stamp(call, slot, number, stamp_us);
+    *entry = (fx_entry){.slot_number = number, .slot = slot, .stamp_us = stamp_us};
+    call->last_us[number] = stamp_us;
     return entry;
 }
 
@@ -359,7 +351,7 @@ static bool copy_undefined(fxtap_call *call, const fxtap_submission *from, fx_va
 static fxtap_status submit(fxtap_call *call, const fxtap_submission *from, uint64_t saved_bytes, fxtap_ticket *out)
 {
     size_t n_entries = call->n_entries;
-    fxtap_status status = FXTAP_E_NOMEM;
+    fxtap_status status = FXTAP_OK;
     fx_entry *entry = add_entry(call, from->slot, from->stamp_us, &status);
     fx_value *value =
         entry != NULL ? add_value(call, &from->view, from->original_layout, from->device, out) : NULL;
@@ -381,28 +373,62 @@ static fxtap_status submit(fxtap_call *call, const fxtap_submission *from, uint6
     return FXTAP_OK;
 }
 
+static fxtap_status check_submission(const fxtap_submission *from, uint64_t *bytes_out)
+{
+    if (from->original_dtype != FXTAP_DTYPE_NONE && fxtap_dtype_name(from->original_dtype)[0] == '\0') {
+        return fx_error(FXTAP_E_INVALID, "original_dtype %d is not a dtype", (int)from->original_dtype);
+    }
+    return check_view(&from->view, bytes_out);
+}
+
+/* The call is open, and alive when it begins. */
+static fxtap_status submit_alive(fxtap_call *call, const fxtap_submission *from, uint64_t saved_bytes,
+                                 fxtap_ticket *out)
+{
+    fx_call_ensure_begun(call);
+    fxtap_status status = check_same_bytes(call, from, saved_bytes);
+    if (status == FXTAP_OK) {
+        status = check_undefined(from, saved_bytes);
+    }
+    if (status == FXTAP_OK && !fx_call_is_dead(call)) {
+        status = saved_bytes > call->reserved_bytes ? reserve(call, saved_bytes - call->reserved_bytes, true) : FXTAP_OK;
+    }
+    if (status == FXTAP_OK && !fx_call_is_dead(call)) {
+        status = submit(call, from, saved_bytes, out);
+    }
+    return status;
+}
+
+static void turn_away(fxtap_call *call, const fxtap_submission *submission)
+{
+    if (is_open(call)) {
+        fx_call_unreserve(call);
+    }
+    if (submission->release != NULL) {
+        submission->release(submission->context);
+    }
+}
+
 fxtap_status fxtap_call_submit(fxtap_call *call, const fxtap_submission *submission, fxtap_ticket *out)
 {
-    fxtap_call_release_done(call);
+    FX_REQUIRE(submission);
+    if (submission->struct_size != sizeof *submission) {
+        return fx_error(FXTAP_E_INVALID, "fxtap_submission has %zu bytes here, not %zu", sizeof *submission,
+                        submission->struct_size);
+    }
     uint64_t saved_bytes = 0;
     fxtap_ticket ticket = 0;
-    fxtap_status status = check_view(&submission->view, &saved_bytes);
-    size_t n_entries = call->n_entries;
-    if (status == FXTAP_OK && !fx_call_is_dead(call)) {
-        fx_call_ensure_begun(call);
-        status = check_same_bytes(call, submission, saved_bytes);
-        if (status == FXTAP_OK) {
-            status = check_undefined(submission, saved_bytes);
-        }
-        if (status == FXTAP_OK && !fx_call_is_dead(call)) {
-            status = submit(call, submission, saved_bytes, &ticket);
-        }
+    fxtap_status status = check_call(call);
+    fxtap_call_release_done(call);
+    if (status == FXTAP_OK) {
+        status = check_submission(submission, &saved_bytes);
     }
-    if (call->n_entries == n_entries) { /* no job has it */
-        fx_call_unreserve(call);
-        if (submission->release != NULL) {
-            submission->release(submission->context);
-        }
+    size_t n_entries = is_open(call) ? call->n_entries : 0;
+    if (status == FXTAP_OK && is_open(call) && !fx_call_is_dead(call)) {
+        status = submit_alive(call, submission, saved_bytes, &ticket);
+    }
+    if (!is_open(call) || call->n_entries == n_entries) { /* no job has it */
+        turn_away(call, submission);
         ticket = 0;
     }
     if (status == FXTAP_OK && out != NULL) {
@@ -413,16 +439,16 @@ fxtap_status fxtap_call_submit(fxtap_call *call, const fxtap_submission *submiss
 
 fxtap_status fxtap_call_alias(fxtap_call *call, fxtap_slot slot, uint64_t stamp_us, fxtap_ticket ticket)
 {
+    fxtap_status status = check_call(call);
     fxtap_call_release_done(call);
-    if (fx_call_is_dead(call)) {
-        return FXTAP_OK;
+    if (status != FXTAP_OK || fx_call_is_dead(call)) {
+        return status;
     }
     if (ticket == 0 || ticket > call->n_values) {
         return no_such_value(ticket);
     }
     fx_value *value = call->values[ticket - 1];
     size_t n_entries = call->n_entries;
-    fxtap_status status = FXTAP_E_NOMEM;
     fx_entry *entry = add_entry(call, slot, stamp_us, &status);
     atomic_store_explicit(&value->has_aliases, true, memory_order_relaxed);
     if (entry == NULL || !add_job(call, entry, value, false, NULL)) {
@@ -476,14 +502,25 @@ static fx_value *text_value(fxtap_call *call, const char *text, size_t length)
     return value;
 }
 
+static fxtap_status check_small(const fxtap_view *view, const char *text, size_t text_length, uint64_t *bytes_out)
+{
+    if ((text == NULL) == (view == NULL)) {
+        return fx_error(FXTAP_E_INVALID, "a small value is either a view or a text");
+    }
+    if (text != NULL && !fx_utf8_is_valid(text, text_length)) {
+        return fx_error(FXTAP_E_INVALID, "the text is not UTF-8");
+    }
+    return text != NULL ? FXTAP_OK : check_view(view, bytes_out);
+}
+
 fxtap_status fxtap_call_submit_small(fxtap_call *call, fxtap_slot slot, uint64_t stamp_us, const fxtap_view *view,
                                      const char *text, size_t text_length)
 {
-    fxtap_call_release_done(call);
     uint64_t saved_bytes = 0;
-    fxtap_status status = FXTAP_OK;
-    if (text == NULL) {
-        status = view != NULL ? check_view(view, &saved_bytes) : fx_error(FXTAP_E_INVALID, "neither view nor text");
+    fxtap_status status = check_call(call);
+    fxtap_call_release_done(call);
+    if (status == FXTAP_OK) {
+        status = check_small(view, text, text_length, &saved_bytes);
     }
     if (status != FXTAP_OK || fx_call_is_dead(call)) {
         return status;
@@ -492,7 +529,6 @@ fxtap_status fxtap_call_submit_small(fxtap_call *call, fxtap_slot slot, uint64_t
         return FXTAP_OK;
     }
     size_t n_entries = call->n_entries;
-    status = FXTAP_E_NOMEM;
     fx_entry *entry = add_entry(call, slot, stamp_us, &status);
     fx_value *value = NULL;
     if (entry != NULL) {
@@ -506,14 +542,15 @@ fxtap_status fxtap_call_submit_small(fxtap_call *call, fxtap_slot slot, uint64_t
 
 fxtap_status fxtap_call_skip(fxtap_call *call, fxtap_slot slot, uint64_t stamp_us, const char *what)
 {
-    if (fx_call_is_dead(call)) {
-        return FXTAP_OK;
+    FX_REQUIRE(what);
+    fxtap_status status = check_call(call);
+    if (status != FXTAP_OK || fx_call_is_dead(call)) {
+        return status;
     }
     if (!fx_call_ensure_begun(call)) {
         return FXTAP_OK;
     }
     size_t n_entries = call->n_entries;
-    fxtap_status status = FXTAP_E_NOMEM;
     fx_entry *entry = add_entry(call, slot, stamp_us, &status);
     if (entry == NULL) {
         return give_up(call, n_entries, status);

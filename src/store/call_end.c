@@ -25,13 +25,24 @@ static void leave_memory(fxtap_call *call)
     fx_call_memory_clear(&other);
 }
 
-static void free_call(fxtap_call *call)
+/* Leaves the call without its dump. Its step is free again unless it is kept. */
+static void detach(fxtap_call *call, bool keeps_step)
 {
+    fxtap_dump *dump = call->dump;
     fx_tree_end(call);
     leave_memory(call);
-    fx_free(call->runs);
     fx_free(call->last_us);
-    fx_free(call);
+    pthread_mutex_lock(&dump->lock);
+    if (!keeps_step && call->generation == dump->generation) { /* else a fork has done so already */
+        fx_steps_give_back(&call->capture->steps, call->step);
+    }
+    *(call->previous != NULL ? &call->previous->next : &dump->calls) = call->next;
+    if (call->next != NULL) {
+        call->next->previous = call->previous;
+    }
+    pthread_mutex_unlock(&dump->lock);
+    call->dump = NULL;
+    call->capture = NULL;
 }
 
 /* A call that a fork cut in two: this half only lets go of what it holds. */
@@ -43,7 +54,7 @@ static fxtap_status discard(fxtap_call *call)
             job->release(job->context);
         }
     }
-    free_call(call);
+    detach(call, false);
     return fx_error(FXTAP_E_CANCELLED, "the call was begun by the parent process, which ends it");
 }
 
@@ -124,7 +135,7 @@ static void insert_failed_rows(fxtap_call *call, const char *reason)
     }
     if (status == FXTAP_OK) {
         const char *folder = call->folder != NULL ? call->folder->path : "";
-        status = fx_rows_step(call, step_id, call->capture->next_step, folder, reason);
+        status = fx_rows_step(call, step_id, call->step, folder, reason);
     }
     if (status == FXTAP_OK) {
         status = fx_index_commit(index);
@@ -140,7 +151,7 @@ static fxtap_status keep_failed(fxtap_call *call, const char *reason)
 {
     fxtap_status status = FXTAP_OK;
     if (call->dir_fd >= 0) {
-        status = fx_tree_fail(call, call->capture->next_step);
+        status = fx_tree_fail(call, call->step);
         if (status != FXTAP_OK) {
             fx_call_set_error(call, status);
         }
@@ -178,7 +189,7 @@ static fxtap_status publish(fxtap_call *call, int64_t step_id)
     if (call->dir_fd >= 0) {
         status = keep_stamps(call, &given_us);
         if (status == FXTAP_OK) {
-            status = fx_tree_publish(call, call->capture->next_step, &is_bumped);
+            status = fx_tree_publish(call, call->step, &is_bumped);
         }
     }
     if (is_bumped) { /* also when it failed half-way: the rows are to say what is there */
@@ -199,9 +210,9 @@ static fxtap_status commit_step(fxtap_call *call, int64_t step_id)
     fxtap_dump *dump = call->dump;
     char folder[sizeof call->partial] = "";
     if (call->dir_fd >= 0) {
-        fx_tree_step_path(call, call->capture->next_step, folder, sizeof folder);
+        fx_tree_step_path(call, call->step, folder, sizeof folder);
     }
-    fxtap_status status = fx_rows_step(call, step_id, call->capture->next_step, folder, NULL);
+    fxtap_status status = fx_rows_step(call, step_id, call->step, folder, NULL);
     return status == FXTAP_OK ? fx_index_commit(&dump->index) : status;
 }
 
@@ -227,7 +238,6 @@ static fxtap_status end_locked(fxtap_call *call, const char *reason)
             if (status != FXTAP_OK) {
                 return status;
             }
-            call->capture->next_step++;
             fx_index_checkpoint(&dump->index);
             return FXTAP_OK;
         }
@@ -237,11 +247,9 @@ static fxtap_status end_locked(fxtap_call *call, const char *reason)
     return keep_failed(call, reason);
 }
 
-static fxtap_status end(fxtap_call *call, const char *reason, uint64_t *step_out)
+/* Everything but freeing the call. */
+static fxtap_status finish(fxtap_call *call, const char *reason)
 {
-    if (fx_call_is_stale(call)) {
-        return discard(call);
-    }
     fxtap_dump *dump = call->dump;
     fx_call_unreserve(call);
     if (pthread_mutex_trylock(&dump->index.lock) != 0) {
@@ -249,17 +257,28 @@ static fxtap_status end(fxtap_call *call, const char *reason, uint64_t *step_out
         pthread_mutex_lock(&dump->index.lock);
     }
     fxtap_status status = FXTAP_OK;
-    uint64_t step = call->capture->next_step;
     if (call->has_begun) {
         status = end_locked(call, reason);
     } else if (atomic_load(&call->has_failed)) {
         status = fx_error_restore(&call->error);
-    } else if (reason == NULL) {
-        call->capture->next_step++; /* nothing to be dumped in it: a step all the same */
-    }
+    } /* else there was nothing to be dumped in it: a step all the same */
     pthread_mutex_unlock(&dump->index.lock);
     fxtap_call_release_done(call);
-    free_call(call);
+    detach(call, status == FXTAP_OK && reason == NULL);
+    return status;
+}
+
+static fxtap_status end(fxtap_call *call, const char *reason, uint64_t *step_out)
+{
+    FX_REQUIRE(call);
+    fxtap_status status;
+    uint64_t step = call->step;
+    if (call->dump == NULL) {
+        status = fx_error(FXTAP_E_CANCELLED, "the dump was closed before this call of it ended");
+    } else {
+        status = fx_call_is_stale(call) ? discard(call) : finish(call, reason);
+    }
+    fx_free(call);
     if (status == FXTAP_OK && step_out != NULL) {
         *step_out = step;
     }
@@ -274,4 +293,29 @@ fxtap_status fxtap_call_end(fxtap_call *call, uint64_t *step_out)
 fxtap_status fxtap_call_fail(fxtap_call *call, const char *reason)
 {
     return end(call, reason != NULL ? reason : "", NULL);
+}
+
+/* ---- calls that nobody ended ---- */
+
+void fx_calls_abandon(fxtap_dump *dump)
+{
+    while (dump->calls != NULL) { /* nobody else uses the dump any more */
+        fxtap_call *call = dump->calls;
+        if (fx_call_is_stale(call)) {
+            detach(call, true); /* what it holds belongs to the parent's threads */
+        } else {
+            finish(call, "the dump was closed before the call ended");
+        }
+    }
+}
+
+void fx_calls_forget_steps(fxtap_dump *dump, unsigned generation)
+{
+    pthread_mutex_lock(&dump->lock);
+    for (fxtap_call *call = dump->calls; call != NULL; call = call->next) {
+        if (call->generation == generation) {
+            fx_steps_give_back(&call->capture->steps, call->step);
+        }
+    }
+    pthread_mutex_unlock(&dump->lock);
 }

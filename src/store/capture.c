@@ -49,6 +49,7 @@ void fx_capture_free(fxtap_capture *capture)
         fx_free(capture->blocks[i]);
     }
     fx_table_clear(&capture->slot_places);
+    fx_steps_clear(&capture->steps);
     fx_arena_clear(&capture->arena);
     fx_free(capture->nodes);
     fx_free(capture->node_rows);
@@ -186,6 +187,9 @@ static fxtap_status new_capture(fxtap_dump *dump, const fxtap_graph *graph, uint
 fxtap_status fxtap_dump_add_graph(fxtap_dump *dump, const fxtap_graph *graph, uint32_t graph_id,
                                   const char *const *skip_reasons, fxtap_capture **out)
 {
+    FX_REQUIRE(dump);
+    FX_REQUIRE(graph);
+    FX_REQUIRE(out);
     if (graph_id == 0) {
         return fx_error(FXTAP_E_INVALID, "graph numbers begin at 1");
     }
@@ -197,7 +201,7 @@ fxtap_status fxtap_dump_add_graph(fxtap_dump *dump, const fxtap_graph *graph, ui
     pthread_mutex_lock(&dump->lock);
     for (const fxtap_capture *other = dump->captures; other != NULL; other = other->next) {
         if (other->graph_id == graph_id) {
-            status = fx_error(FXTAP_E_INVALID, "graph %u is there already", graph_id);
+            status = fx_error(FXTAP_E_INVALID, "graph %u is registered already", graph_id);
         }
         capture->occurrence += other->strict_key.high == capture->strict_key.high &&
                                other->strict_key.low == capture->strict_key.low;
@@ -286,11 +290,13 @@ static fxtap_status add_slot(fxtap_capture *capture, fxtap_node node, fxtap_io i
 fxtap_status fxtap_capture_slot(fxtap_capture *capture, fxtap_node node, fxtap_io io, const char *position,
                                 const char *arg_name, fxtap_slot *out)
 {
+    FX_REQUIRE(capture);
+    FX_REQUIRE(out);
     if (node >= capture->n_nodes) {
         return fx_error(FXTAP_E_INVALID, "graph %u has no node %u", capture->graph_id, node);
     }
     if ((int)io < FXTAP_INPUT || io > FXTAP_INOUT || position == NULL || position[0] == '\0') {
-        return fx_error(FXTAP_E_INVALID, "a place is an input, output or inout with a position");
+        return fx_error(FXTAP_E_INVALID, "a slot needs FXTAP_INPUT, FXTAP_OUTPUT or FXTAP_INOUT, and a position");
     }
     fxtap_status status = FXTAP_OK;
     pthread_mutex_lock(&capture->dump->lock);

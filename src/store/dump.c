@@ -68,7 +68,9 @@ void fxtap_dump_after_fork(fxtap_dump *dump)
     if (dump->generation == fx_fork_count()) {
         return;
     }
+    unsigned before = dump->generation;
     dump->generation = fx_fork_count();
+    fx_calls_forget_steps(dump, before);
     fx_queue_after_fork(&dump->queue);
     fx_contents_forget(&dump->contents); /* files that the parent's workers have in hand are not ours */
     fx_index_close(&dump->index, true);
@@ -100,14 +102,18 @@ static fxtap_status check(const fxtap_dump_options *options)
     if (options->path == NULL || options->path[0] == '\0') {
         return fx_error(FXTAP_E_INVALID, "a dump needs a path");
     }
-    if (options->world_size < 1 || options->rank < 0 || options->rank >= options->world_size) {
-        return fx_error(FXTAP_E_INVALID, "rank %d of %d: there is none", options->rank, options->world_size);
+    if (options->world_size < 1) {
+        return fx_error(FXTAP_E_INVALID, "world_size is %d, it must be at least 1", options->world_size);
+    }
+    if (options->rank < 0 || options->rank >= options->world_size) {
+        return fx_error(FXTAP_E_INVALID, "rank is %d, with world_size %d it must be 0 to %d", options->rank,
+                        options->world_size, options->world_size - 1);
     }
     if (options->type != FXTAP_DUMP_NPY && options->type != FXTAP_DUMP_STATS) {
-        return fx_error(FXTAP_E_INVALID, "no dump type %d", (int)options->type);
+        return fx_error(FXTAP_E_INVALID, "dump type %d is not known", (int)options->type);
     }
     if (options->n_threads < 0 || options->n_threads > MOST_THREADS) {
-        return fx_error(FXTAP_E_INVALID, "%d threads: 0 to %d are allowed", options->n_threads, MOST_THREADS);
+        return fx_error(FXTAP_E_INVALID, "n_threads is %d, it must be 0 to %d", options->n_threads, MOST_THREADS);
     }
     return FXTAP_OK;
 }
@@ -174,6 +180,8 @@ static void free_dump(fxtap_dump *dump)
 
 fxtap_status fxtap_dump_open(const fxtap_dump_options *options, fxtap_dump **out)
 {
+    FX_REQUIRE(options);
+    FX_REQUIRE(out);
     fxtap_status status = check(options);
     if (status != FXTAP_OK) {
         return status;
@@ -226,6 +234,7 @@ void fxtap_dump_close(fxtap_dump *dump)
     }
     fxtap_dump_after_fork(dump);
     fx_queue_stop(&dump->queue);
+    fx_calls_abandon(dump);
     unlist(dump);
     pthread_mutex_lock(&dump->index.lock);
     if (dump->index.db != NULL) {

@@ -15,6 +15,7 @@
 #define BUSY_MS 60000 /* another process that starts or ends a step in the same index takes milliseconds */
 #define IMPATIENCE 60 /* whoever kept the index that long may keep it for ever: the next wait is so many times shorter */
 #define MAGIC "SQLite format 3" /* with its NUL */
+#define WRITE "write the index" /* the action in messages */
 #define MOST_VALUES 1000000
 
 /* Of statfs(2). */
@@ -96,6 +97,12 @@ static int wait_ms(const fx_index *index)
     return index->was_busy ? index->busy_ms / IMPATIENCE : index->busy_ms;
 }
 
+/* Also met while reading: the log's map is made and a journal rolled back then. */
+static bool is_about_room(int error_number)
+{
+    return error_number == ENOSPC || error_number == EDQUOT || error_number == EFBIG;
+}
+
 /* A lock that is not had: has the file system none any more (its lock manager went away)? */
 static bool has_lost_locks(fx_index *index)
 {
@@ -125,13 +132,14 @@ fxtap_status fx_index_error(fx_index *index, int code, const char *action)
         return fx_error_nomem();
     }
     if (primary == SQLITE_FULL) {
-        return fx_error_errno(ENOSPC, action, path);
+        return fx_error_errno(ENOSPC, WRITE, path);
     }
     if (primary == SQLITE_READONLY || primary == SQLITE_CANTOPEN) {
         return fx_error_errno(open_error(index->db, primary, path), action, path);
     }
     if (is_the_disk(primary)) {
-        return fx_error_errno(system_error(index->db, primary), action, path);
+        int number = system_error(index->db, primary);
+        return fx_error_errno(number, is_about_room(number) ? WRITE : action, path);
     }
     return fx_error_at(FXTAP_E_DATABASE, path, "cannot %s: %s", action,
                        index->db != NULL ? sqlite3_errmsg(index->db) : sqlite3_errstr(code));
@@ -167,7 +175,7 @@ fxtap_status fx_index_step(fx_index *index, sqlite3_stmt *statement)
         sqlite3_reset(statement);
         return FXTAP_OK;
     }
-    fxtap_status status = fx_index_error(index, code, "write the index");
+    fxtap_status status = fx_index_error(index, code, WRITE);
     sqlite3_reset(statement);
     return status;
 }
@@ -195,7 +203,7 @@ static fxtap_status make_schema(fx_index *index)
     if (status != FXTAP_OK || version == FX_INDEX_VERSION) {
         return status;
     }
-    status = execute(index, "BEGIN IMMEDIATE", "write the index");
+    status = execute(index, "BEGIN IMMEDIATE", WRITE);
     if (status == FXTAP_OK) {
         status = read_version(index, &version);
         if (status == FXTAP_OK && version == 0) {
@@ -209,7 +217,7 @@ static fxtap_status make_schema(fx_index *index)
                                  version, FX_INDEX_VERSION);
         }
         fxtap_status ended =
-            execute(index, status == FXTAP_OK ? "COMMIT" : "ROLLBACK", "write the index");
+            execute(index, status == FXTAP_OK ? "COMMIT" : "ROLLBACK", WRITE);
         status = status == FXTAP_OK ? ended : status;
     }
     return status;

@@ -119,12 +119,10 @@ static void put_digits(char *dst, uint64_t value, int n_digits)
     }
 }
 
-#define LAST_STAMP_US UINT64_C(253402300799999999)
-
 /* Days to a date of the Gregorian calendar, by counting in eras of 400 years that begin on 1 March. */
 void fx_name_stamp(uint64_t stamp_us, char dst[FX_STAMP_DIGITS])
 {
-    uint64_t us = stamp_us < LAST_STAMP_US ? stamp_us : LAST_STAMP_US;
+    uint64_t us = stamp_us < FX_LAST_STAMP_US ? stamp_us : FX_LAST_STAMP_US;
     uint64_t second = us / 1000000;
     uint64_t days = second / 86400 + 719468; /* since 0000-03-01 */
     uint64_t era = days / 146097;

@@ -7,7 +7,7 @@
  *
  * Locks, none of which is held while another of them is taken, except as said:
  *   dump->rank_lock   the rank folder; held while it is looked at or made
- *   dump->lock        captures, slots, graph numbers; never held while a file or another process is waited for
+ *   dump->lock        captures, slots, calls and their steps; never held while a file or another process is waited for
  *   index.lock        the database; the longest held, for the end of a call. dump->lock and the two below may be taken
  *                     inside it
  *   contents.move     held while a step's folder moves into place; contents.lock may be taken inside it
@@ -26,6 +26,7 @@
 #include "fxtap/dump.h"
 #include "fxtap/stats.h"
 #include "store/names.h"
+#include "store/steps.h"
 #include "store/table.h"
 #include "util/arena.h"
 #include "util/error.h"
@@ -137,16 +138,14 @@ typedef struct fx_call_memory {
     size_t value_capacity;
 } fx_call_memory;
 
-typedef struct fx_run_state {
-    uint64_t given_us; /* the stamp that the caller gave a node's run */
-    uint64_t used_us;  /* the one it has: later where the node had run at that time already */
-} fx_run_state;
-
 struct fxtap_call {
+    fxtap_call *next; /* all of the dump that have not ended. dump->lock */
+    fxtap_call *previous;
     fxtap_capture *capture;
-    fxtap_dump *dump;
+    fxtap_dump *dump;    /* NULL: it was closed, and there is nothing left but to free the call */
     unsigned generation; /* of the process that began it: another one after a fork */
     uint64_t number;
+    uint64_t step; /* taken when it began */
     uint64_t started_us;
     bool has_begun; /* the folder was made, or tried */
     fx_rank *rank;
@@ -161,7 +160,7 @@ struct fxtap_call {
     fx_value **values;
     size_t n_values;
     size_t value_capacity;
-    fx_run_state *runs; /* by node */
+    uint64_t stamped_us; /* the latest stamp given out */
     uint64_t *last_us;  /* by slot: its latest stamp in this call */
     size_t n_last;
     fx_arena arena;
@@ -202,7 +201,7 @@ struct fxtap_capture {
     atomic_uint n_slots;
     fx_table slot_places; /* key of (node, io, position) -> number. dump->lock */
     fx_arena arena;       /* dump->lock */
-    uint64_t next_step;   /* index.lock */
+    fx_steps steps;       /* dump->lock */
     int64_t row;          /* index.lock */
     int64_t *node_rows;   /* index.lock */
 };
@@ -301,6 +300,7 @@ struct fxtap_dump {
     uint64_t n_ranks;   /* folders opened so far. rank_lock */
     pthread_mutex_t lock;
     fxtap_capture *captures;
+    fxtap_call *calls; /* that have not ended. lock */
     atomic_uint_fast64_t next_call;
     unsigned generation;
     atomic_uint_fast64_t indexed_rank; /* number of the rank folder whose index is open */
@@ -469,6 +469,10 @@ bool fx_call_ensure_begun(fxtap_call *call);
 void fx_call_memory_clear(fx_call_memory *memory);
 /* Begun by another process, before a fork. */
 bool fx_call_is_stale(const fxtap_call *call);
+/* Ends the calls that the caller did not, before their dump is closed: as failed ones. No job is left. */
+void fx_calls_abandon(fxtap_dump *dump);
+/* In a forked child: the steps of the calls that its parent began are nobody's. */
+void fx_calls_forget_steps(fxtap_dump *dump, unsigned generation);
 
 /* ---- dump.c, root.c ---- */
 

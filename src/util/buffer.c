@@ -21,6 +21,7 @@ void fxtap_buffer_clear(fxtap_buffer *buffer)
 
 fxtap_status fxtap_buffer_status(const fxtap_buffer *buffer)
 {
+    FX_REQUIRE(buffer);
     return buffer->status;
 }
 

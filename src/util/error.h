@@ -18,6 +18,14 @@ fxtap_status fx_error_errno(int error_number, const char *action, const char *pa
 
 fxtap_status fx_error_nomem(void);
 
+/* FXTAP_E_INVALID where a pointer is NULL that must not be: the first lines of a public function. */
+#define FX_REQUIRE(pointer)                                                                                            \
+    do {                                                                                                               \
+        if ((pointer) == NULL) {                                                                                       \
+            return fx_error(FXTAP_E_INVALID, "%s(): %s is NULL", __func__, #pointer);                                  \
+        }                                                                                                              \
+    } while (0)
+
 /* A failure carried from one thread to another (a worker's to the thread that ends the call). */
 typedef struct fx_error_copy {
     fxtap_status status;

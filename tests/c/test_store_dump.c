@@ -287,31 +287,35 @@ static void test_frozen_clock(void **state)
     }
     assert_int_equal(ss_count_names(tree_path(root, RANK "/graph_1"), ""), 2);
     assert_int_equal(ss_int(root, "SELECT count(DISTINCT file) FROM tensors"), 24);
-    assert_int_equal(ss_int(root, "SELECT max(stamp_us) - min(stamp_us) FROM tensor"), 2);
+    /* The second node's stamp follows the first one's, and each run's those of the run before it. */
+    assert_int_equal(ss_int(root, "SELECT max(stamp_us) - min(stamp_us) FROM tensor"), 3);
     /* The files of one run of one node share their stamp, also a later one. */
     assert_int_equal(ss_int(root, "SELECT max(n) FROM (SELECT count(DISTINCT stamp_us) AS n FROM tensors"
                                   " GROUP BY run, step, node)"), 1);
     tree_remove(root);
 }
 
+/* Within one tick of the clock: each run has a stamp of its own, which its input and its output share. */
 static void test_a_node_that_runs_twice(void **state)
 {
     (void)state;
     char *root = tree_create();
     fxtap_dump_options options = ss_options(root);
+    options.clock_us = frozen_clock;
     fxtap_dump *dump = ss_open(&options);
     fxtap_capture *capture = ss_capture(dump, 1, 1);
     fxtap_call *call = ss_begin(capture);
     const float values[] = {1, 2, 3, 4};
     for (size_t i = 0; i < 2; i++) {
-        ss_floats(call, ss_slot(capture, 0, FXTAP_INPUT, "0"), 100, values + 2 * i, 1);
-        ss_floats(call, ss_slot(capture, 0, FXTAP_OUTPUT, "0"), 100, values + 2 * i + 1, 1);
+        uint64_t stamp = fxtap_call_stamp(call);
+        ss_floats(call, ss_slot(capture, 0, FXTAP_INPUT, "0"), stamp, values + 2 * i, 1);
+        ss_floats(call, ss_slot(capture, 0, FXTAP_OUTPUT, "0"), stamp, values + 2 * i + 1, 1);
     }
     assert_int_equal(fxtap_call_end(call, NULL), FXTAP_OK);
     fxtap_dump_close(dump);
     assert_int_equal(ss_check(root), 4);
-    assert_string_equal(ss_text(root, "SELECT group_concat(stamp_us || ' ' || max, ',') FROM (SELECT * FROM tensors"
-                                      " ORDER BY stamp_us, io)"), "100 1.0,100 2.0,101 3.0,101 4.0");
+    assert_string_equal(ss_text(root, "SELECT group_concat((stamp_us % 1000) || ' ' || max, ',') FROM (SELECT * FROM"
+                                      " tensors ORDER BY stamp_us, io)"), "258 1.0,258 2.0,259 3.0,259 4.0");
     tree_remove(root);
 }
 
