@@ -207,12 +207,19 @@ static fxtap_status compare(fxtap_reader *golden, fxtap_reader *target, const fx
 fxtap_status fxtap_compare(fxtap_reader *golden, fxtap_reader *target, const fxtap_compare_options *options,
                            fxtap_report **out)
 {
+    FX_REQUIRE(golden);
+    FX_REQUIRE(target);
+    FX_REQUIRE(options);
+    FX_REQUIRE(out);
     return compare(golden, target, options, fx_pair_groups, out);
 }
 
 /* Two readers: while one side's rank is read its index stays open. */
 fxtap_status fxtap_compare_ranks(fxtap_reader *reader, const fxtap_compare_options *options, fxtap_report **out)
 {
+    FX_REQUIRE(reader);
+    FX_REQUIRE(options);
+    FX_REQUIRE(out);
     fxtap_status status = check_options(options);
     if (status != FXTAP_OK) {
         return status;

@@ -68,6 +68,9 @@ void fx_print_coordinates(fxtap_buffer *out, uint64_t index, int32_t ndim, const
 
 fxtap_status fxtap_report_print(const fxtap_report *report, const fxtap_report_options *options, fxtap_buffer *out)
 {
+    FX_REQUIRE(report);
+    FX_REQUIRE(options);
+    FX_REQUIRE(out);
     if (options->struct_size < sizeof *options) {
         return fx_error(FXTAP_E_INVALID, "report options of %zu bytes, expected %zu", options->struct_size,
                         sizeof *options);
@@ -79,7 +82,7 @@ fxtap_status fxtap_report_print(const fxtap_report *report, const fxtap_report_o
     case FXTAP_REPORT_JSON: fx_report_print_json(report, out); break;
     case FXTAP_REPORT_CSV: fx_report_print_csv(report, out); break;
     case FXTAP_REPORT_HTML: fx_report_print_html(report, out); break;
-    default: status = fx_error(FXTAP_E_INVALID, "no report format has the number %d", (int)options->format);
+    default: status = fx_error(FXTAP_E_INVALID, "report format %d is not known", (int)options->format);
     }
     fx_float_mode_end(callers);
     return status == FXTAP_OK ? fxtap_buffer_status(out) : status;

@@ -385,6 +385,9 @@ fxtap_status fx_rules_parse(const char *path, const char *text, size_t length, f
 
 fxtap_status fxtap_rules_load(const char *path, fxtap_rule **out, size_t *n_out)
 {
+    FX_REQUIRE(path);
+    FX_REQUIRE(out);
+    FX_REQUIRE(n_out);
     fxtap_buffer text;
     fxtap_buffer_init(&text);
     fxtap_status status = fx_text_file_read(path, &text);

@@ -36,6 +36,9 @@ static void head_fields(fx_codec *c, fxtap_report *report)
 
 fxtap_status fxtap_report_serialise(const fxtap_report *report, void **out, size_t *n_bytes_out)
 {
+    FX_REQUIRE(report);
+    FX_REQUIRE(out);
+    FX_REQUIRE(n_bytes_out);
     fxtap_report copy = *report; /* the fields are visited as lvalues; nothing of it is changed */
     fxtap_buffer buffer;
     fx_codec c;
@@ -349,6 +352,9 @@ static fxtap_status merge(fxtap_report *into, fxtap_report *const *shards, size_
 
 fxtap_status fxtap_report_merge(const void *const *shards, const size_t *n_bytes, size_t n_shards, fxtap_report **out)
 {
+    FX_REQUIRE(shards);
+    FX_REQUIRE(n_bytes);
+    FX_REQUIRE(out);
     if (n_shards == 0) {
         return fx_error(FXTAP_E_INVALID, "no shards to merge");
     }

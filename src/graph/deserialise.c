@@ -378,7 +378,7 @@ static void get_subgraphs(cursor *c, unsigned depth)
 static fxtap_status check_head(const unsigned char *bytes, size_t n_bytes)
 {
     if (n_bytes < FX_RECORD_HEAD_BYTES || memcmp(bytes, FX_RECORD_MAGIC, 8) != 0) {
-        return fx_error(FXTAP_E_FORMAT, "graph record: not one");
+        return fx_error(FXTAP_E_FORMAT, "graph record: the bytes do not begin as one");
     }
     uint64_t version = decode(bytes + 8, 4);
     if (version > FX_RECORD_VERSION) {
@@ -425,5 +425,9 @@ static fxtap_status read_graph(const unsigned char *bytes, size_t n_bytes, unsig
 
 fxtap_status fxtap_graph_deserialise(const void *bytes, size_t n_bytes, fxtap_graph **out)
 {
+    FX_REQUIRE(out);
+    if (n_bytes > 0) {
+        FX_REQUIRE(bytes);
+    }
     return read_graph(bytes, n_bytes, 0, out);
 }

@@ -25,6 +25,8 @@ static const print_format formats[] = {
 
 fxtap_status fxtap_print_format_from_name(const char *name, fxtap_print_format *out)
 {
+    FX_REQUIRE(name);
+    FX_REQUIRE(out);
     char names[128] = "";
     for (size_t i = 0; i < N_FORMATS; i++) {
         if (strcmp(formats[i].name, name) == 0) {
@@ -38,6 +40,9 @@ fxtap_status fxtap_print_format_from_name(const char *name, fxtap_print_format *
 
 fxtap_status fxtap_graph_print(const fxtap_graph *graph, const fxtap_print_options *options, fxtap_buffer *out)
 {
+    FX_REQUIRE(graph);
+    FX_REQUIRE(options);
+    FX_REQUIRE(out);
     if (options->struct_size != sizeof *options) {
         return fx_error(FXTAP_E_INVALID, "struct_size %zu is not known", options->struct_size);
     }
@@ -47,5 +52,5 @@ fxtap_status fxtap_graph_print(const fxtap_graph *graph, const fxtap_print_optio
             return status != FXTAP_OK ? status : fxtap_buffer_status(out);
         }
     }
-    return fx_error(FXTAP_E_INVALID, "no format of a graph: %d", (int)options->format);
+    return fx_error(FXTAP_E_INVALID, "graph format %d is not known", (int)options->format);
 }

@@ -8,8 +8,9 @@
 
 fxtap_status fxtap_graph_create(fxtap_graph_kind kind, fxtap_graph **out)
 {
+    FX_REQUIRE(out);
     if (kind < FXTAP_GRAPH_INFERENCE || kind > FXTAP_GRAPH_SUBGRAPH) {
-        return fx_error(FXTAP_E_INVALID, "no graph kind: %d", (int)kind);
+        return fx_error(FXTAP_E_INVALID, "graph kind %d is not known", (int)kind);
     }
     fxtap_graph *graph = fx_calloc(1, sizeof *graph);
     if (graph == NULL) {
@@ -78,6 +79,8 @@ static fxtap_status fill(void *out, size_t out_bytes, const void *from, size_t f
 
 fxtap_status fxtap_graph_node(const fxtap_graph *graph, fxtap_node node, fxtap_node_desc *out)
 {
+    FX_REQUIRE(graph);
+    FX_REQUIRE(out);
     if (node >= graph->n_nodes) {
         return fx_error(FXTAP_E_INVALID, "no node %u in a graph of %zu", (unsigned)node, graph->n_nodes);
     }
@@ -86,6 +89,9 @@ fxtap_status fxtap_graph_node(const fxtap_graph *graph, fxtap_node node, fxtap_n
 
 fxtap_status fxtap_graph_find_node(const fxtap_graph *graph, const char *name, fxtap_node *out)
 {
+    FX_REQUIRE(graph);
+    FX_REQUIRE(name);
+    FX_REQUIRE(out);
     const char *interned = fx_pool_find(&graph->pool, name, strlen(name));
     uint32_t id = interned == NULL ? UINT32_MAX : fx_string_of(interned)->id;
     if (id >= graph->node_of_string_capacity || graph->node_of_string[id] == 0) {
@@ -186,9 +192,11 @@ const fxtap_value *fxtap_value_items(const fxtap_graph *graph, fxtap_value value
 
 fxtap_status fxtap_value_tensor(const fxtap_graph *graph, fxtap_value value, fxtap_tensor_meta *out)
 {
+    FX_REQUIRE(graph);
+    FX_REQUIRE(out);
     const fx_value_row *row = fx_graph_value(graph, value);
     if (row->kind != FXTAP_V_TENSOR) {
-        return fx_error(FXTAP_E_INVALID, "value %u is no tensor", (unsigned)value);
+        return fx_error(FXTAP_E_INVALID, "value %u is not a tensor", (unsigned)value);
     }
     return fill(out, out->struct_size, &graph->tensors[row->index], sizeof(fxtap_tensor_meta));
 }

@@ -37,26 +37,36 @@ static uint64_t text_weight(size_t length)
 
 fxtap_status fxtap_graph_add_none(fxtap_graph *graph, fxtap_value *out)
 {
+    FX_REQUIRE(graph);
+    FX_REQUIRE(out);
     return add_row(graph, &(fx_value_row){.kind = FXTAP_V_NONE, .weight = 1}, out);
 }
 
 fxtap_status fxtap_graph_add_bool(fxtap_graph *graph, bool value, fxtap_value *out)
 {
+    FX_REQUIRE(graph);
+    FX_REQUIRE(out);
     return add_row(graph, &(fx_value_row){.kind = FXTAP_V_BOOL, .weight = 1, .flag = value}, out);
 }
 
 fxtap_status fxtap_graph_add_int(fxtap_graph *graph, int64_t value, fxtap_value *out)
 {
+    FX_REQUIRE(graph);
+    FX_REQUIRE(out);
     return add_row(graph, &(fx_value_row){.kind = FXTAP_V_INT, .weight = 1, .as.integer = value}, out);
 }
 
 fxtap_status fxtap_graph_add_float(fxtap_graph *graph, double value, fxtap_value *out)
 {
+    FX_REQUIRE(graph);
+    FX_REQUIRE(out);
     return add_row(graph, &(fx_value_row){.kind = FXTAP_V_FLOAT, .weight = 1, .number = value}, out);
 }
 
 fxtap_status fxtap_graph_add_complex(fxtap_graph *graph, double real, double imag, fxtap_value *out)
 {
+    FX_REQUIRE(graph);
+    FX_REQUIRE(out);
     return add_row(graph, &(fx_value_row){.kind = FXTAP_V_COMPLEX, .weight = 1, .number = real, .as.imag = imag}, out);
 }
 
@@ -90,12 +100,14 @@ static bool is_decimal(const char *bytes, size_t length)
 fxtap_status fxtap_graph_add_text(fxtap_graph *graph, fxtap_value_kind kind, const char *bytes, size_t length,
                                   fxtap_value *out)
 {
+    FX_REQUIRE(graph);
+    FX_REQUIRE(out);
     switch (kind) {
     case FXTAP_V_ELLIPSIS:
         return add_row(graph, &(fx_value_row){.kind = FXTAP_V_ELLIPSIS, .weight = 1}, out);
     case FXTAP_V_BIGINT:
         if (bytes == NULL || !is_decimal(bytes, length)) {
-            return fx_error(FXTAP_E_INVALID, "no decimal integer");
+            return fx_error(FXTAP_E_INVALID, "the text of a big integer is not a decimal number");
         }
         break;
     case FXTAP_V_STRING:
@@ -105,7 +117,7 @@ fxtap_status fxtap_graph_add_text(fxtap_graph *graph, fxtap_value_kind kind, con
     case FXTAP_V_LAYOUT:
     case FXTAP_V_MEMORY_FORMAT:
     case FXTAP_V_OTHER: break;
-    default: return fx_error(FXTAP_E_INVALID, "value kind %d has no text", (int)kind);
+    default: return fx_error(FXTAP_E_INVALID, "a value of kind %d is not made from text", (int)kind);
     }
     if (bytes == NULL && length > 0) {
         return fx_error(FXTAP_E_INVALID, "a text of %zu bytes without bytes", length);
@@ -116,8 +128,11 @@ fxtap_status fxtap_graph_add_text(fxtap_graph *graph, fxtap_value_kind kind, con
 fxtap_status fxtap_graph_add_symbol(fxtap_graph *graph, fxtap_value_kind kind, const char *expression,
                                     const double *hint, fxtap_value *out)
 {
+    FX_REQUIRE(graph);
+    FX_REQUIRE(expression);
+    FX_REQUIRE(out);
     if (kind < FXTAP_V_SYMINT || kind > FXTAP_V_SYMBOOL || expression == NULL) {
-        return fx_error(FXTAP_E_INVALID, "value kind %d is no symbol", (int)kind);
+        return fx_error(FXTAP_E_INVALID, "a value of kind %d is not a symbol", (int)kind);
     }
     fx_value_row row = {.kind = (uint8_t)kind, .flag = hint != NULL, .number = hint != NULL ? *hint : 0};
     return add_text_row(graph, row, expression, strlen(expression), out);
@@ -125,6 +140,8 @@ fxtap_status fxtap_graph_add_symbol(fxtap_graph *graph, fxtap_value_kind kind, c
 
 fxtap_status fxtap_graph_add_node_ref(fxtap_graph *graph, fxtap_node node, fxtap_value *out)
 {
+    FX_REQUIRE(graph);
+    FX_REQUIRE(out);
     if (node >= graph->n_nodes) {
         return fx_error(FXTAP_E_INVALID, "no node %u in a graph of %zu", (unsigned)node, graph->n_nodes);
     }
@@ -163,11 +180,16 @@ static fxtap_status weigh(const fxtap_graph *graph, const fxtap_value *items, si
 fxtap_status fxtap_graph_add_items(fxtap_graph *graph, fxtap_value_kind kind, const fxtap_value *items, size_t n_items,
                                    fxtap_value *out)
 {
+    FX_REQUIRE(graph);
+    FX_REQUIRE(out);
+    if (n_items > 0) {
+        FX_REQUIRE(items);
+    }
     if (kind < FXTAP_V_LIST || kind > FXTAP_V_SLICE || n_items > FX_VALUE_WEIGHT_MAX) {
-        return fx_error(FXTAP_E_INVALID, "value kind %d holds no %zu items", (int)kind, n_items);
+        return fx_error(FXTAP_E_INVALID, "a value of kind %d cannot hold %zu items", (int)kind, n_items);
     }
     if ((kind == FXTAP_V_SLICE && n_items != 3) || (kind == FXTAP_V_DICT && n_items % 2 != 0)) {
-        return fx_error(FXTAP_E_INVALID, "%zu items make no %s", n_items, kind == FXTAP_V_DICT ? "dictionary" : "slice");
+        return fx_error(FXTAP_E_INVALID, "%zu items do not make a %s", n_items, kind == FXTAP_V_DICT ? "dictionary" : "slice");
     }
     cost sum = {.weight = 1};
     fxtap_status status = weigh(graph, items, n_items, &sum);
@@ -208,7 +230,7 @@ static fxtap_status check_dims(const fxtap_graph *graph, const fxtap_value *dims
     for (size_t i = 0; status == FXTAP_OK && i < n_dims; i++) {
         uint8_t kind = graph->values[dims[i]].kind;
         if (kind != FXTAP_V_INT && kind != FXTAP_V_SYMINT) {
-            status = fx_error(FXTAP_E_INVALID, "dimension %zu is no integer", i);
+            status = fx_error(FXTAP_E_INVALID, "dimension %zu is not an integer", i);
         }
     }
     return status;
@@ -217,7 +239,7 @@ static fxtap_status check_dims(const fxtap_graph *graph, const fxtap_value *dims
 static fxtap_status check_tensor(const fxtap_graph *graph, const fxtap_tensor_meta *meta, uint64_t *weight)
 {
     if ((unsigned)meta->dtype >= FXTAP_DTYPE_COUNT) {
-        return fx_error(FXTAP_E_INVALID, "no dtype: %d", (int)meta->dtype);
+        return fx_error(FXTAP_E_INVALID, "dtype %d of a tensor is not known", (int)meta->dtype);
     }
     if (meta->n_dims > FX_VALUE_WEIGHT_MAX || (meta->n_dims > 0 && meta->shape == NULL) ||
         (meta->bytes == NULL && meta->n_bytes > 0)) {
@@ -256,6 +278,9 @@ static bool copy_array(fxtap_graph *graph, const fxtap_value **items, size_t n_i
 
 fxtap_status fxtap_graph_add_tensor(fxtap_graph *graph, const fxtap_tensor_meta *meta, fxtap_value *out)
 {
+    FX_REQUIRE(graph);
+    FX_REQUIRE(meta);
+    FX_REQUIRE(out);
     fxtap_tensor_meta copy;
     uint64_t weight = 0;
     fxtap_status status = take_struct(&copy, sizeof copy, meta, meta->struct_size, sizeof copy);
@@ -318,6 +343,9 @@ fxtap_status fx_graph_add_subgraph_ref(fxtap_graph *graph, size_t index, fxtap_v
 
 fxtap_status fxtap_graph_add_subgraph(fxtap_graph *graph, fxtap_graph *subgraph, fxtap_value *out)
 {
+    FX_REQUIRE(graph);
+    FX_REQUIRE(subgraph);
+    FX_REQUIRE(out);
     fxtap_value value = 0;
     if (subgraph == NULL) {
         return fx_error(FXTAP_E_INVALID, "no subgraph that a graph record can hold");
@@ -340,10 +368,12 @@ fxtap_status fxtap_graph_add_subgraph(fxtap_graph *graph, fxtap_graph *subgraph,
 static fxtap_status check_node(const fxtap_graph *graph, const fxtap_node_desc *desc, cost *sum)
 {
     if (desc->op < FXTAP_OP_PLACEHOLDER || desc->op > FXTAP_OP_CALL_METHOD) {
-        return fx_error(FXTAP_E_INVALID, "no node op: %d", (int)desc->op);
+        return fx_error(FXTAP_E_INVALID, "node op %d is not known", (int)desc->op);
     }
-    if (desc->name == NULL || desc->name[0] == '\0' || desc->target == NULL) {
-        return fx_error(FXTAP_E_INVALID, "a node needs a name and a target");
+    FX_REQUIRE(desc->name);
+    FX_REQUIRE(desc->target);
+    if (desc->name[0] == '\0') {
+        return fx_error(FXTAP_E_INVALID, "a node needs a name");
     }
     if ((desc->n_args > 0 && desc->args == NULL) || desc->n_args > FX_VALUE_WEIGHT_MAX ||
         (desc->n_kwargs > 0 && (desc->kwarg_names == NULL || desc->kwarg_values == NULL)) ||
@@ -447,6 +477,9 @@ static bool make_name_room(fxtap_graph *graph, uint32_t id)
 
 fxtap_status fxtap_graph_add_node(fxtap_graph *graph, const fxtap_node_desc *desc, fxtap_node *out)
 {
+    FX_REQUIRE(graph);
+    FX_REQUIRE(desc);
+    FX_REQUIRE(out);
     fx_node_row row = {.n_values = (uint32_t)graph->n_values};
     cost sum = {.weight = graph->weight, .entered = graph->entered};
     fxtap_status status = take_struct(&row.desc, sizeof row.desc, desc, desc->struct_size, sizeof row.desc);

@@ -358,6 +358,9 @@ static void add_output(selection *s)
 
 fxtap_status fxtap_graph_select(const fxtap_graph *graph, const fxtap_select_options *options, fxtap_graph **out)
 {
+    FX_REQUIRE(graph);
+    FX_REQUIRE(options);
+    FX_REQUIRE(out);
     if (options->struct_size != sizeof *options) {
         return fx_error(FXTAP_E_INVALID, "struct_size %zu is not known", options->struct_size);
     }

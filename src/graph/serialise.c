@@ -214,6 +214,9 @@ static void put_graph(writer *w, const fxtap_graph *graph)
 
 fxtap_status fxtap_graph_serialise(const fxtap_graph *graph, void **out, size_t *n_bytes_out)
 {
+    FX_REQUIRE(graph);
+    FX_REQUIRE(out);
+    FX_REQUIRE(n_bytes_out);
     writer w = {0};
     put_graph(&w, graph);
     if (w.failed) {

@@ -366,6 +366,9 @@ static bool put_row(summary *s, const row *r, bool english, fxtap_buffer *out)
 
 fxtap_status fxtap_graph_summary(const fxtap_graph *graph, const fxtap_summary_options *options, fxtap_buffer *out)
 {
+    FX_REQUIRE(graph);
+    FX_REQUIRE(options);
+    FX_REQUIRE(out);
     if (options->struct_size != sizeof *options) {
         return fx_error(FXTAP_E_INVALID, "struct_size %zu is not known", options->struct_size);
     }

@@ -341,6 +341,8 @@ static fxtap_status check_all(fxtap_check *check, bool read_data, fxtap_progress
 fxtap_status fxtap_reader_check(fxtap_reader *reader, bool read_data, fxtap_progress progress, void *context,
                                 fxtap_check **out)
 {
+    FX_REQUIRE(reader);
+    FX_REQUIRE(out);
     fxtap_check *check = fx_calloc(1, sizeof *check);
     if (check == NULL) {
         return FXTAP_E_NOMEM;

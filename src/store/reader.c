@@ -17,6 +17,8 @@ fxtap_status fxtap_reader_open(const char *path, fxtap_reader **out)
 
 fxtap_status fxtap_reader_open_with(const char *path, uint32_t flags, fxtap_reader **out)
 {
+    FX_REQUIRE(path);
+    FX_REQUIRE(out);
     char resolved[PATH_MAX];
     if ((flags & ~FXTAP_READ_COPY) != 0) {
         return fx_error(FXTAP_E_INVALID, "reading has no flags 0x%x", (unsigned)flags);
@@ -192,6 +194,9 @@ static fxtap_status make_list(fxtap_reader *reader, int64_t run, fx_graph_list *
 fxtap_status fxtap_reader_graphs(fxtap_reader *reader, int64_t run, const fxtap_graph_info *const **out,
                                  size_t *n_out)
 {
+    FX_REQUIRE(reader);
+    FX_REQUIRE(out);
+    FX_REQUIRE(n_out);
     fx_graph_list *list = reader->lists;
     while (list != NULL && list->run != run) {
         list = list->next;
@@ -209,6 +214,9 @@ fxtap_status fxtap_reader_graphs(fxtap_reader *reader, int64_t run, const fxtap_
 
 fxtap_status fxtap_reader_record(fxtap_reader *reader, const fxtap_graph_info *info, const fxtap_graph **out)
 {
+    FX_REQUIRE(reader);
+    FX_REQUIRE(info);
+    FX_REQUIRE(out);
     fx_graph *graph = (fx_graph *)info;
     if (graph->id == 0) {
         return fx_error_at(FXTAP_E_NOT_FOUND, info->path, "no index, so no record of the graph");
@@ -227,6 +235,10 @@ fxtap_status fxtap_reader_record(fxtap_reader *reader, const fxtap_graph_info *i
 fxtap_status fxtap_reader_steps(fxtap_reader *reader, const fxtap_graph_info *info,
                                 const fxtap_step_info *const **out, size_t *n_out)
 {
+    FX_REQUIRE(reader);
+    FX_REQUIRE(info);
+    FX_REQUIRE(out);
+    FX_REQUIRE(n_out);
     (void)reader;
     const fx_graph *graph = (const fx_graph *)info;
     *out = graph->steps;
@@ -237,6 +249,10 @@ fxtap_status fxtap_reader_steps(fxtap_reader *reader, const fxtap_graph_info *in
 fxtap_status fxtap_reader_nodes(fxtap_reader *reader, const fxtap_graph_info *info,
                                 const fxtap_node_info *const **out, size_t *n_out)
 {
+    FX_REQUIRE(reader);
+    FX_REQUIRE(info);
+    FX_REQUIRE(out);
+    FX_REQUIRE(n_out);
     fx_graph *graph = (fx_graph *)info;
     fxtap_status status = fx_graph_load_nodes(reader, graph);
     fx_index_release(reader);

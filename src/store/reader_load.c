@@ -62,6 +62,8 @@ fxtap_status fx_tensor_open_in(const fxtap_tensor_list *list, size_t i, fx_folde
 
 fxtap_status fxtap_tensor_open(const fxtap_tensor_list *list, size_t i, fxtap_npy **out)
 {
+    FX_REQUIRE(list);
+    FX_REQUIRE(out);
     return fx_tensor_open_in(list, i, NULL, out);
 }
 
@@ -102,6 +104,7 @@ fxtap_status fxtap_tensor_list_get(fxtap_tensor_list *list, size_t i, fxtap_tens
 
 fxtap_status fxtap_tensor_load_meta(fxtap_tensor_list *list, size_t i)
 {
+    FX_REQUIRE(list);
     fxtap_tensor_info known;
     fxtap_status status = fxtap_tensor_list_get(list, i, &known);
     if (status != FXTAP_OK || known.has_meta) {
@@ -139,6 +142,7 @@ static fxtap_status take_stats(fxtap_tensor_list *list, fxtap_tensor_info *info,
 
 fxtap_status fxtap_tensor_load_stats(fxtap_tensor_list *list, size_t i)
 {
+    FX_REQUIRE(list);
     fxtap_tensor_info known;
     fxtap_status status = fxtap_tensor_list_get(list, i, &known);
     if (status != FXTAP_OK || known.has_stats) {

@@ -300,6 +300,9 @@ fxtap_tensor_list *fx_tensor_list_create(void)
 
 fxtap_status fxtap_reader_tensors(fxtap_reader *reader, const fxtap_tensor_query *query, fxtap_tensor_list **out)
 {
+    FX_REQUIRE(reader);
+    FX_REQUIRE(query);
+    FX_REQUIRE(out);
     fxtap_status status = check_query(query);
     if (status != FXTAP_OK) {
         return status;

@@ -350,10 +350,12 @@ static fxtap_status gather(const fxtap_view *view, bool packed, uint64_t first, 
 
 fxtap_status fxtap_view_gather(const fxtap_view *view, uint64_t first, uint64_t count, void *dst)
 {
+    FX_REQUIRE(view);
     fxtap_status status = check_request(view, first, count);
     if (status != FXTAP_OK || count == 0) {
         return status;
     }
+    FX_REQUIRE(dst);
     return gather(view, fxtap_view_order(view) != FXTAP_ORDER_STRIDED, first, count, dst);
 }
 

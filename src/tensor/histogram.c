@@ -177,6 +177,8 @@ static fxtap_status count_bins(const fxtap_view *view, double low, double high, 
 
 fxtap_status fxtap_stats_histogram(const fxtap_view *view, double low, double high, size_t n_bins, uint64_t *bins)
 {
+    FX_REQUIRE(view);
+    FX_REQUIRE(bins);
     fxtap_status status = check_request(view, low, high, n_bins);
     if (status == FXTAP_OK) {
         fx_float_mode callers = fx_float_mode_begin();

@@ -74,9 +74,15 @@ static void finish(sink *to, size_t prefix, char *dst)
 fxtap_status fxtap_npy_header(const char *descr, bool fortran_order, int32_t ndim, const int64_t *shape, void *dst,
                               size_t capacity, size_t *out)
 {
+    FX_REQUIRE(descr);
+    FX_REQUIRE(dst);
+    FX_REQUIRE(out);
     if (ndim < 0 || ndim > FXTAP_MAX_DIMS) {
         return fx_error(FXTAP_E_INVALID, "an array has %" PRId32 " dimensions: 0 to %d are allowed", ndim,
                         FXTAP_MAX_DIMS);
+    }
+    if (ndim > 0) {
+        FX_REQUIRE(shape);
     }
     /* Measured first, for the version that the length asks for. */
     sink to = {.bytes = NULL};

@@ -57,6 +57,11 @@ static fxtap_status understand(fxtap_npy *npy, const char *name, const void *byt
 
 fxtap_status fxtap_npy_open_bytes(const char *name, const void *bytes, size_t n_bytes, fxtap_npy **out)
 {
+    FX_REQUIRE(name);
+    FX_REQUIRE(out);
+    if (n_bytes > 0) {
+        FX_REQUIRE(bytes);
+    }
     fxtap_npy *npy = fx_calloc(1, sizeof *npy);
     if (npy == NULL) {
         return FXTAP_E_NOMEM;
@@ -118,7 +123,7 @@ static fxtap_status file_size(int fd, const char *path, size_t *out)
         return fx_error_errno(EISDIR, "read", path);
     }
     if (!S_ISREG(info.st_mode)) {
-        return fx_error_at(FXTAP_E_FORMAT, path, "no .npy file: it is no regular file");
+        return fx_error_at(FXTAP_E_FORMAT, path, "not a regular file");
     }
     *out = (size_t)info.st_size;
     return FXTAP_OK;
@@ -180,6 +185,8 @@ static fxtap_status open_fd(int fd, const char *path, uint32_t flags, fxtap_npy 
 
 fxtap_status fxtap_npy_open_with(const char *path, uint32_t flags, fxtap_npy **out)
 {
+    FX_REQUIRE(path);
+    FX_REQUIRE(out);
     if ((flags & ~FXTAP_READ_COPY) != 0) {
         return fx_error(FXTAP_E_INVALID, "reading has no flags 0x%" PRIx32, flags);
     }
@@ -241,9 +248,11 @@ uint64_t fxtap_npy_trailing_bytes(const fxtap_npy *npy)
 
 fxtap_status fxtap_npy_text(fxtap_npy *npy, const char **out)
 {
+    FX_REQUIRE(npy);
+    FX_REQUIRE(out);
     const fx_npy_header *header = &npy->header;
     if (header->dtype != FXTAP_STRING || header->ndim != 0) {
-        return fx_error(FXTAP_E_INVALID, "an array of descr %s with %" PRId32 " dimensions is no text", header->descr,
+        return fx_error(FXTAP_E_INVALID, "an array of descr %s with %" PRId32 " dimensions is not text", header->descr,
                         header->ndim);
     }
     if (npy->text == NULL) {

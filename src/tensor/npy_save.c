@@ -96,6 +96,8 @@ static fxtap_status write_temporary(const char *temporary, const char *path, con
 
 fxtap_status fxtap_npy_save(const char *path, const fxtap_view *view)
 {
+    FX_REQUIRE(path);
+    FX_REQUIRE(view);
     struct stat info;
     fxtap_status status = fxtap_view_check(view);
     if (status != FXTAP_OK) {

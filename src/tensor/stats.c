@@ -362,6 +362,8 @@ done:
 
 fxtap_status fxtap_stats_compute(const fxtap_view *view, fxtap_stats *out, fxtap_hash128 *hash_out)
 {
+    FX_REQUIRE(view);
+    FX_REQUIRE(out);
     uint64_t n_bytes;
     fxtap_status status = fxtap_view_check(view);
     if (status != FXTAP_OK) {

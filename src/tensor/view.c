@@ -39,6 +39,8 @@ static bool has_zero_extent(const fxtap_view *view)
 /* A zero anywhere makes it zero, whatever the others would multiply to. */
 fxtap_status fxtap_view_count(const fxtap_view *view, uint64_t *out)
 {
+    FX_REQUIRE(view);
+    FX_REQUIRE(out);
     fxtap_status status = check_dims(view);
     if (status != FXTAP_OK) {
         return status;
@@ -92,8 +94,11 @@ static fxtap_status check_range(const fxtap_view *view, uint64_t count)
 static fxtap_status check_type(const fxtap_view *view)
 {
     const char *name = fxtap_dtype_name(view->dtype);
+    if (name[0] == '\0') {
+        return fx_error(FXTAP_E_INVALID, "dtype %d of a view is not known", (int)view->dtype);
+    }
     if (fxtap_dtype_size(view->dtype) == 0) {
-        return fx_error(FXTAP_E_INVALID, "a view has dtype '%s' (%d), which has no elements", name, (int)view->dtype);
+        return fx_error(FXTAP_E_INVALID, "a view cannot have dtype %s, whose elements have no size", name);
     }
     if ((view->flags & ~KNOWN_FLAGS) != 0) {
         return fx_error(FXTAP_E_INVALID, "a view has unknown flags 0x%" PRIx32, view->flags);
@@ -112,6 +117,7 @@ static fxtap_status check_type(const fxtap_view *view)
 
 fxtap_status fxtap_view_check(const fxtap_view *view)
 {
+    FX_REQUIRE(view);
     uint64_t count;
     fxtap_status status = fxtap_view_count(view, &count);
     if (status == FXTAP_OK) {
@@ -185,6 +191,8 @@ uint64_t fx_view_saved_count(const fxtap_view *view)
 
 fxtap_status fxtap_view_saved_bytes(const fxtap_view *view, uint64_t *out)
 {
+    FX_REQUIRE(view);
+    FX_REQUIRE(out);
     uint64_t bytes;
     fxtap_status status = fxtap_view_count(view, &bytes);
     if (status != FXTAP_OK) {
