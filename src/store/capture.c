@@ -42,13 +42,13 @@ void fx_capture_free(fxtap_capture *capture)
     }
     for (size_t i = 0; capture->nodes != NULL && i < capture->n_nodes; i++) {
         fx_free(capture->nodes[i].stem);
-        fx_free(capture->nodes[i].twin_stem);
         fx_free(capture->nodes[i].skip_reason);
     }
     for (unsigned i = 0; i < FX_SLOT_BLOCKS; i++) {
         fx_free(capture->blocks[i]);
     }
     fx_table_clear(&capture->slot_places);
+    fx_table_clear(&capture->prefixes);
     fx_steps_clear(&capture->steps);
     fx_arena_clear(&capture->arena);
     fx_free(capture->nodes);
@@ -70,66 +70,55 @@ static fxtap_status make_stem(const fxtap_node_desc *desc, const char *twin, cha
     return status;
 }
 
-typedef struct stem_seen {
-    fxtap_hash128 key; /* of the stem with case folded */
-    size_t node;
-} stem_seen;
-
-static fxtap_hash128 folded_key(const char *stem)
+static fxtap_hash128 folded_key(const char *name)
 {
-    char folded[FX_STEM_MAX + 1];
-    size_t n = 0;
-    for (; stem[n] != '\0'; n++) {
-        folded[n] = (char)(stem[n] >= 'A' && stem[n] <= 'Z' ? stem[n] + ('a' - 'A') : stem[n]);
-    }
-    XXH128_hash_t hash = XXH3_128bits(folded, n);
+    char folded[FX_NAME_MAX + 1];
+    fx_name_fold(name, folded);
+    XXH128_hash_t hash = XXH3_128bits(folded, strlen(folded));
     return (fxtap_hash128){hash.high64, hash.low64};
 }
 
-/*
- * Keeps the stem of a node apart from those before it: where one is the same, always; where one is the same but for
- * case, only on file systems that do not tell the two apart.
- */
-static fxtap_status part_stems(fxtap_capture *capture, fx_table *seen, const fxtap_node_desc *desc, size_t node)
+/* Puts a name among those that are taken; false in *is_new_out where it, or one like it, is there. FXTAP_E_NOMEM. */
+static fxtap_status take_name(fx_table *taken, const char *name, bool *is_new_out)
 {
-    fx_node_names *names = &capture->nodes[node];
-    fxtap_hash128 key = folded_key(names->stem);
-    const stem_seen *earlier = fx_table_find(seen, key);
-    if (earlier == NULL) {
-        stem_seen *record = fx_table_insert(seen, key);
-        if (record == NULL) {
-            return FXTAP_E_NOMEM;
-        }
-        record->node = node;
-        return FXTAP_OK;
-    }
-    char number[32];
-    snprintf(number, sizeof number, "%zu", node);
-    char *parted = NULL;
-    fxtap_status status = make_stem(desc, number, &parted);
-    if (status != FXTAP_OK) {
-        return status;
-    }
-    if (strcmp(capture->nodes[earlier->node].stem, names->stem) == 0) {
-        fx_free(names->stem);
-        names->stem = parted;
-    } else {
-        names->twin_stem = parted;
-    }
-    return FXTAP_OK;
+    fxtap_hash128 key = folded_key(name);
+    *is_new_out = fx_table_find(taken, key) == NULL;
+    return !*is_new_out || fx_table_insert(taken, key) != NULL ? FXTAP_OK : FXTAP_E_NOMEM;
 }
 
-static fxtap_status add_node(fxtap_capture *capture, fx_table *seen, const fxtap_graph *graph, fxtap_node node,
+/* What makes the n-th try at a name for a node or slot differ from the others'; NULL the first time. */
+static const char *twin_text(unsigned n, size_t number, char dst[48])
+{
+    snprintf(dst, 48, n == 1 ? "%zu" : "%zu-%u", number, n);
+    return n == 0 ? NULL : dst;
+}
+
+/* The stem of a node, apart from those before it. */
+static fxtap_status name_node(fxtap_capture *capture, fx_table *taken, const fxtap_node_desc *desc, size_t node)
+{
+    char **stem = &capture->nodes[node].stem;
+    bool is_new = false;
+    fxtap_status status = FXTAP_OK;
+    for (unsigned n = 0; status == FXTAP_OK && !is_new; n++) {
+        char twin[48];
+        fx_free(*stem);
+        *stem = NULL;
+        status = make_stem(desc, twin_text(n, node, twin), stem);
+        if (status == FXTAP_OK) {
+            status = take_name(taken, *stem, &is_new);
+        }
+    }
+    return status;
+}
+
+static fxtap_status add_node(fxtap_capture *capture, fx_table *taken, const fxtap_graph *graph, fxtap_node node,
                              const char *skip_reason)
 {
     fx_node_names *names = &capture->nodes[node];
     fxtap_node_desc desc = {.struct_size = sizeof desc};
     fxtap_status status = fxtap_graph_node(graph, node, &desc);
     if (status == FXTAP_OK) {
-        status = make_stem(&desc, NULL, &names->stem);
-    }
-    if (status == FXTAP_OK) {
-        status = part_stems(capture, seen, &desc, node);
+        status = name_node(capture, taken, &desc, node);
     }
     names->is_operator = desc.op == FXTAP_OP_CALL_FUNCTION || desc.op == FXTAP_OP_CALL_METHOD ||
                          desc.op == FXTAP_OP_CALL_MODULE;
@@ -148,13 +137,13 @@ static fxtap_status add_nodes(fxtap_capture *capture, const fxtap_graph *graph, 
     if (capture->nodes == NULL || capture->node_rows == NULL) {
         return FXTAP_E_NOMEM;
     }
-    fx_table seen;
-    fx_table_init(&seen, sizeof(stem_seen), UINT32_MAX - 1, NULL, NULL);
+    fx_table taken;
+    fx_table_init(&taken, sizeof(fxtap_hash128), UINT32_MAX - 1, NULL, NULL);
     fxtap_status status = FXTAP_OK;
     for (size_t i = 0; status == FXTAP_OK && i < capture->n_nodes; i++) {
-        status = add_node(capture, &seen, graph, (fxtap_node)i, skip_reasons != NULL ? skip_reasons[i] : NULL);
+        status = add_node(capture, &taken, graph, (fxtap_node)i, skip_reasons != NULL ? skip_reasons[i] : NULL);
     }
-    fx_table_clear(&seen);
+    fx_table_clear(&taken);
     return status;
 }
 
@@ -170,6 +159,7 @@ static fxtap_status new_capture(fxtap_dump *dump, const fxtap_graph *graph, uint
     capture->kind = fxtap_graph_kind_of(graph);
     fx_arena_init(&capture->arena);
     fx_table_init(&capture->slot_places, sizeof(slot_place), UINT32_MAX - 1, NULL, NULL);
+    fx_table_init(&capture->prefixes, sizeof(fxtap_hash128), UINT32_MAX - 1, NULL, NULL);
     fxtap_status status = fxtap_graph_serialise(graph, &capture->record, &capture->record_bytes);
     if (status == FXTAP_OK) {
         capture->strict_key = fxtap_graph_strict_key(graph);
@@ -227,19 +217,28 @@ static fxtap_hash128 place_key(fxtap_node node, fxtap_io io, const char *positio
     return (fxtap_hash128){hash.high64, hash.low64};
 }
 
-static const char *copy_prefix(fxtap_capture *capture, const char *stem, const fx_slot *slot, uint16_t *length_out)
+/* The slot's prefix, apart from those of the slots before it. */
+static fxtap_status name_slot(fxtap_capture *capture, fx_slot *slot, fxtap_slot number)
 {
     char prefix[FX_PREFIX_MAX + 1];
-    size_t length;
-    fx_name_prefix(stem, slot->io, slot->position, prefix, &length);
-    *length_out = (uint16_t)length;
-    return fx_arena_memdup(&capture->arena, prefix, length + 1);
+    size_t length = 0;
+    bool is_new = false;
+    for (unsigned n = 0; !is_new; n++) {
+        char twin[48];
+        const char *stem = capture->nodes[slot->node].stem;
+        fx_name_prefix(stem, slot->io, slot->position, twin_text(n, number, twin), prefix, &length);
+        if (take_name(&capture->prefixes, prefix, &is_new) != FXTAP_OK) {
+            return FXTAP_E_NOMEM;
+        }
+    }
+    slot->prefix_length = (uint16_t)length;
+    slot->prefix = fx_arena_memdup(&capture->arena, prefix, length + 1);
+    return slot->prefix != NULL ? FXTAP_OK : FXTAP_E_NOMEM;
 }
 
-static fxtap_status fill_slot(fxtap_capture *capture, fx_slot *slot, fxtap_node node, fxtap_io io,
+static fxtap_status fill_slot(fxtap_capture *capture, fx_slot *slot, fxtap_slot number, fxtap_node node, fxtap_io io,
                               const char *position, const char *arg_name)
 {
-    fx_node_names *names = &capture->nodes[node];
     slot->node = node;
     slot->io = io;
     slot->position = fx_arena_strdup(&capture->arena, position);
@@ -247,13 +246,8 @@ static fxtap_status fill_slot(fxtap_capture *capture, fx_slot *slot, fxtap_node 
     if (slot->position == NULL || slot->arg_name == NULL) {
         return FXTAP_E_NOMEM;
     }
-    slot->prefix = copy_prefix(capture, names->stem, slot, &slot->prefix_length);
-    if (names->twin_stem != NULL) {
-        slot->twin_prefix = copy_prefix(capture, names->twin_stem, slot, &slot->twin_length);
-    }
-    bool has_all = slot->prefix != NULL && (names->twin_stem == NULL || slot->twin_prefix != NULL);
-    names->has_slots = true;
-    return has_all ? FXTAP_OK : FXTAP_E_NOMEM;
+    capture->nodes[node].has_slots = true;
+    return name_slot(capture, slot, number);
 }
 
 /* dump->lock is held. */
@@ -275,7 +269,7 @@ static fxtap_status add_slot(fxtap_capture *capture, fxtap_node node, fxtap_io i
     }
     fx_slot *slot = &capture->blocks[block][place];
     memset(slot, 0, sizeof *slot);
-    fxtap_status status = fill_slot(capture, slot, node, io, position, arg_name);
+    fxtap_status status = fill_slot(capture, slot, number, node, io, position, arg_name);
     slot_place *record = status == FXTAP_OK ? fx_table_insert(&capture->slot_places, place_key(node, io, position))
                                             : NULL;
     if (record == NULL) {

@@ -278,16 +278,14 @@ static fxtap_status refuse_others(const fx_index *index, const fx_rank *rank)
     return fx_error_at(FXTAP_E_FORMAT, index->path, "is not a regular file");
 }
 
-/* Whether "FXTAP.DB" is the same file: then letter case does not count below this folder. */
-static void probe_case(fxtap_dump *dump, const fx_rank *rank)
+/* Which file it is, for is_ours(). */
+static void remember_file(fx_index *index, const fx_rank *rank)
 {
-    struct stat lower = {0}, upper; /* zero, no file's, where the index is gone already */
-    bool same = fstatat(rank->fd, FX_INDEX_FILE, &lower, AT_SYMLINK_NOFOLLOW) == 0 &&
-                fstatat(rank->fd, "FXTAP.DB", &upper, AT_SYMLINK_NOFOLLOW) == 0 && lower.st_ino == upper.st_ino;
-    atomic_store(&dump->ignores_case, same);
-    dump->index.device = lower.st_dev;
-    dump->index.inode = lower.st_ino;
-    dump->index.n_bytes = 0;
+    struct stat info = {0}; /* zero, no file's, where the index is gone already */
+    fstatat(rank->fd, FX_INDEX_FILE, &info, AT_SYMLINK_NOFOLLOW);
+    index->device = info.st_dev;
+    index->inode = info.st_ino;
+    index->n_bytes = 0;
 }
 
 /*
@@ -370,7 +368,7 @@ static fxtap_status open_database(fxtap_dump *dump, const fx_rank *rank)
     sqlite3_extended_result_codes(index->db, 1);
     sqlite3_busy_handler(index->db, on_busy, index);
     status = set_up(index, rank);
-    probe_case(dump, rank);
+    remember_file(index, rank);
     return status;
 }
 

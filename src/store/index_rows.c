@@ -168,7 +168,6 @@ static const char *skip_reason(const fx_node_names *names)
 
 static fxtap_status insert_node(fx_index *index, fxtap_capture *capture, const fxtap_graph *graph, fxtap_node node)
 {
-    fxtap_dump *dump = capture->dump;
     fxtap_node_desc desc = {.struct_size = sizeof desc};
     const char *file, *function, *code;
     int32_t line;
@@ -186,12 +185,11 @@ static fxtap_status insert_node(fx_index *index, fxtap_capture *capture, const f
     }
     fxtap_graph_source(graph, node, &file, &line, &function, &code);
     const fx_node_names *names = &capture->nodes[node];
-    bool use_twin = names->twin_stem != NULL && atomic_load(&dump->ignores_case);
     sqlite3_bind_int64(s, 1, capture->row);
     sqlite3_bind_int64(s, 2, node);
     bind_text(s, 3, desc.name);
     bind_text(s, 4, desc.target);
-    bind_text(s, 5, use_twin ? names->twin_stem : names->stem);
+    bind_text(s, 5, names->stem);
     bind_text(s, 6, file);
     sqlite3_bind_int(s, 7, line);
     bind_text(s, 8, function);
@@ -227,12 +225,11 @@ static fxtap_status insert_slot(fx_index *index, fxtap_call *call, fx_slot *slot
     if (status != FXTAP_OK) {
         return status;
     }
-    bool use_twin = slot->twin_prefix != NULL && atomic_load(&call->dump->ignores_case);
     sqlite3_bind_int64(s, 1, call->capture->node_rows[slot->node]);
     sqlite3_bind_int(s, 2, (int)slot->io);
     bind_text(s, 3, slot->position);
     bind_text(s, 4, slot->arg_name);
-    bind_text(s, 5, use_twin ? slot->twin_prefix : slot->prefix);
+    bind_text(s, 5, slot->prefix);
     return insert_kept(index, s, &slot->row);
 }
 

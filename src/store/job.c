@@ -23,11 +23,8 @@
 #define HEADER_ROOM 4096
 #define BLOCK_BYTES ((size_t)256 * 1024)
 
-size_t fx_slot_file(const fxtap_dump *dump, const fx_slot *slot, uint64_t stamp_us, char dst[FX_NAME_MAX + 1])
+size_t fx_slot_file(const fx_slot *slot, uint64_t stamp_us, char dst[FX_NAME_MAX + 1])
 {
-    if (slot->twin_prefix != NULL && atomic_load_explicit(&dump->ignores_case, memory_order_relaxed)) {
-        return fx_name_file(slot->twin_prefix, slot->twin_length, stamp_us, dst);
-    }
     return fx_name_file(slot->prefix, slot->prefix_length, stamp_us, dst);
 }
 
@@ -182,7 +179,7 @@ static fxtap_status put_copied(output *out, const fx_source *source, size_t skip
 {
     fxtap_call *call = out->job->call;
     char from[FX_NAME_MAX + 1];
-    fx_slot_file(call->dump, source->slot, source->stamp_us, from);
+    fx_slot_file(source->slot, source->stamp_us, from);
     void *block = block_of(scratch);
     if (block == NULL) {
         return FXTAP_E_NOMEM;
@@ -231,7 +228,7 @@ static fxtap_status put_data(output *out, const fx_value *copied, void **scratch
 static fxtap_status make_file(fx_job *job, const fx_value *copied, bool read_only, void **scratch)
 {
     char name[FX_NAME_MAX + 1];
-    fx_slot_file(job->call->dump, job->slot, job->stamp_us, name);
+    fx_slot_file(job->slot, job->stamp_us, name);
     output out = {.job = job, .name = name, .fd = -1};
     fxtap_status status = make_header(job->value, out.header, &out.header_bytes);
     if (status == FXTAP_OK) {
@@ -295,8 +292,8 @@ static bool try_link(fx_job *job, const fx_source *source)
         path[at++] = '/';
         dir_fd = call->rank->fd;
     }
-    fx_slot_file(call->dump, source->slot, source->stamp_us, path + at);
-    if (is_too_long(job, fx_slot_file(call->dump, job->slot, job->stamp_us, name))) {
+    fx_slot_file(source->slot, source->stamp_us, path + at);
+    if (is_too_long(job, fx_slot_file(job->slot, job->stamp_us, name))) {
         errno = ENAMETOOLONG;
         return false;
     }

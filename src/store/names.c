@@ -53,6 +53,11 @@ static void append_hash(char *text, size_t length, size_t limit, uint64_t hash)
     snprintf(text + keep, HASH_TEXT + 1, "~%016llx", (unsigned long long)hash);
 }
 
+static uint64_t seed_of(const char *twin)
+{
+    return twin != NULL ? XXH3_64bits(twin, strlen(twin)) : 0;
+}
+
 fxtap_status fx_name_stem(const char *node, const char *target, const char *twin, char dst[FX_STEM_MAX + 1])
 {
     size_t length = strlen(node) + 1 + strlen(target);
@@ -61,8 +66,7 @@ fxtap_status fx_name_stem(const char *node, const char *target, const char *twin
         return FXTAP_E_NOMEM;
     }
     snprintf(full, length + 1, "%s-%s", node, target);
-    uint64_t seed = twin != NULL ? XXH3_64bits(twin, strlen(twin)) : 0;
-    uint64_t hash = XXH3_64bits_withSeed(full, length, seed);
+    uint64_t hash = XXH3_64bits_withSeed(full, length, seed_of(twin));
     bool changed = escape(full, length);
     if (changed || twin != NULL || length > FX_STEM_MAX) {
         append_hash(full, length, FX_STEM_MAX, hash);
@@ -72,28 +76,28 @@ fxtap_status fx_name_stem(const char *node, const char *target, const char *twin
     return FXTAP_OK;
 }
 
-static size_t make_position(const char *position, char dst[POSITION_MAX + 1])
+static size_t make_position(const char *position, const char *twin, char dst[POSITION_MAX + 1])
 {
     size_t length = strlen(position);
-    uint64_t hash = XXH3_64bits(position, length);
+    uint64_t hash = XXH3_64bits_withSeed(position, length, seed_of(twin));
     size_t kept = cut_at(position, length, POSITION_MAX);
     memcpy(dst, position, kept);
     dst[kept] = '\0';
     bool changed = escape(dst, kept);
-    if (changed || kept < length || length == 0) {
+    if (changed || twin != NULL || kept < length || length == 0) {
         append_hash(dst, kept, POSITION_MAX, hash);
     }
     return strlen(dst);
 }
 
-void fx_name_prefix(const char *stem, fxtap_io io, const char *position, char dst[FX_PREFIX_MAX + 1],
+void fx_name_prefix(const char *stem, fxtap_io io, const char *position, const char *twin, char dst[FX_PREFIX_MAX + 1],
                     size_t *length_out)
 {
     static const char *const io_names[] = {"INPUT", "OUTPUT", "INOUT"};
     const char *io_name = io_names[io <= FXTAP_INOUT ? io : FXTAP_INPUT];
     char short_position[POSITION_MAX + 1];
     char short_stem[FX_STEM_MAX + 1];
-    size_t tail = 3 + strlen(io_name) + make_position(position, short_position);
+    size_t tail = 3 + strlen(io_name) + make_position(position, twin, short_position);
     size_t length = strlen(stem);
     memcpy(short_stem, stem, length + 1);
     if (length + tail > FX_PREFIX_MAX) {
@@ -148,16 +152,51 @@ size_t fx_name_file(const char *prefix, size_t prefix_length, uint64_t stamp_us,
     return prefix_length + FX_STAMP_DIGITS + 4;
 }
 
-static unsigned char folded(char c)
+/* Code points beyond ASCII whose folded, decomposed form has ASCII that no combining mark follows. */
+static const struct {
+    uint32_t code_point;
+    const char *text;
+} ascii_foldings[] = {
+    {0xDF, "ss"},    {0x149, "n"},    {0x17F, "s"},    {0x37E, ";"},   {0x1E9A, "a"},   {0x1E9E, "ss"}, {0x1FEF, "`"},
+    {0x212A, "k"},   {0xFB00, "ff"},  {0xFB01, "fi"},  {0xFB02, "fl"}, {0xFB03, "ffi"}, {0xFB04, "ffl"}, {0xFB05, "st"},
+    {0xFB06, "st"},
+};
+
+static const char *ascii_folding(uint32_t code_point)
 {
-    return (unsigned char)(c >= 'A' && c <= 'Z' ? c + ('a' - 'A') : c);
+    for (size_t i = 0; i < sizeof ascii_foldings / sizeof ascii_foldings[0]; i++) {
+        if (ascii_foldings[i].code_point == code_point) {
+            return ascii_foldings[i].text;
+        }
+    }
+    return "";
 }
 
-bool fx_name_same_folded(const char *a, const char *b)
+/*
+ * Letters with marks may be one code point or several, so a mark takes away the ASCII letter before it, as if the two
+ * had been one, which is left out. U+0300 to U+036F are the marks that join ASCII. No folding is longer than its UTF-8.
+ */
+void fx_name_fold(const char *name, char *dst)
 {
-    while (*a != '\0' && folded(*a) == folded(*b)) {
-        a++;
-        b++;
+    size_t length = strlen(name), n = 0;
+    bool may_be_joined = false; /* the last one put */
+    for (size_t i = 0; i < length;) {
+        size_t used;
+        uint32_t c = fx_utf8_decode(name + i, length - i, &used);
+        i += used > 0 ? used : 1;
+        if (used == 1) {
+            dst[n++] = (char)(c >= 'A' && c <= 'Z' ? c + ('a' - 'A') : c);
+            may_be_joined = true;
+        } else if (c >= 0x300 && c <= 0x36F && c != 0x345) { /* that one folds to a letter */
+            n -= may_be_joined;
+            may_be_joined = false;
+        } else {
+            const char *text = ascii_folding(c);
+            size_t text_length = strlen(text);
+            memcpy(dst + n, text, text_length);
+            n += text_length;
+            may_be_joined = text_length > 0;
+        }
     }
-    return folded(*a) == folded(*b);
+    dst[n] = '\0';
 }

@@ -260,16 +260,16 @@ static int move_run(fxtap_call *call, int step_fd, size_t first, size_t end, uin
     char to[FX_NAME_MAX + 1];
     for (size_t i = first; i < end; i++) {
         const fx_entry *entry = &call->entries[i];
-        fx_slot_file(call->dump, entry->slot, entry->stamp_us, from);
-        fx_slot_file(call->dump, entry->slot, stamp_us, to);
+        fx_slot_file(entry->slot, entry->stamp_us, from);
+        fx_slot_file(entry->slot, stamp_us, to);
         if (!has_file(entry) || move_file(call->dir_fd, from, step_fd, to) == 0) {
             continue;
         }
         int error_number = errno;
         while (i-- > first) {
             entry = &call->entries[i];
-            fx_slot_file(call->dump, entry->slot, entry->stamp_us, from);
-            fx_slot_file(call->dump, entry->slot, stamp_us, to);
+            fx_slot_file(entry->slot, entry->stamp_us, from);
+            fx_slot_file(entry->slot, stamp_us, to);
             if (has_file(entry)) {
                 move_file(step_fd, to, call->dir_fd, from);
             }
@@ -287,7 +287,7 @@ static fxtap_status merge_run(fxtap_call *call, int step_fd, size_t first, size_
     while (move_run(call, step_fd, first, end, stamp) != 0) {
         if (errno != EEXIST || stamp - given >= MOST_TRIES * 10u) {
             char name[FX_NAME_MAX + 1];
-            fx_slot_file(call->dump, call->entries[first].slot, stamp, name);
+            fx_slot_file(call->entries[first].slot, stamp, name);
             return fx_tree_error(call, errno, "move into the step", name);
         }
         stamp++;

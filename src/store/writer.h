@@ -55,9 +55,7 @@ typedef struct fx_slot {
     fxtap_node node;
     fxtap_io io;
     uint16_t prefix_length;
-    uint16_t twin_length;
     const char *prefix; /* "add_1-aten.add.Tensor.INPUT.0." */
-    const char *twin_prefix; /* the same where letter case does not count; NULL where that makes no difference */
     const char *position;
     const char *arg_name;
     atomic_bool was_linked; /* a file of it has got another name: the next one will, too */
@@ -176,7 +174,6 @@ struct fxtap_call {
 
 typedef struct fx_node_names {
     char *stem;
-    char *twin_stem; /* NULL: no other node's stem is equal but for case */
     char *skip_reason;
     bool is_operator;
     bool has_slots;
@@ -200,6 +197,7 @@ struct fxtap_capture {
     fx_slot *blocks[FX_SLOT_BLOCKS];
     atomic_uint n_slots;
     fx_table slot_places; /* key of (node, io, position) -> number. dump->lock */
+    fx_table prefixes;    /* folded, of all slots. dump->lock */
     fx_arena arena;       /* dump->lock */
     fx_steps steps;       /* dump->lock */
     int64_t row;          /* index.lock */
@@ -304,7 +302,6 @@ struct fxtap_dump {
     atomic_uint_fast64_t next_call;
     unsigned generation;
     atomic_uint_fast64_t indexed_rank; /* number of the rank folder whose index is open */
-    atomic_bool ignores_case; /* the file system under the root */
     atomic_bool has_no_links;
     _Atomic(char *) warning; /* NULL: none */
     fx_call_memory spare; /* lock */
@@ -385,7 +382,7 @@ void fx_folder_set_path(fx_contents *contents, fx_folder *folder, const char *pa
 /* Runs the job and those that waited for its file. Prepends all that are done to *done. */
 void fx_job_run(fx_job *job, void **scratch, fx_job **done);
 size_t fx_job_name(const fx_job *job, char dst[FX_NAME_MAX + 1]);
-size_t fx_slot_file(const fxtap_dump *dump, const fx_slot *slot, uint64_t stamp_us, char dst[FX_NAME_MAX + 1]);
+size_t fx_slot_file(const fx_slot *slot, uint64_t stamp_us, char dst[FX_NAME_MAX + 1]);
 /* What the file's header calls the type, as "<f4", "<U5". */
 void fx_value_descr(const fx_value *value, char dst[32]);
 

@@ -23,7 +23,7 @@ static const char *file(const char *stem_text, fxtap_io io, const char *position
     static char name[FX_NAME_MAX + 1];
     char prefix[FX_PREFIX_MAX + 1];
     size_t length;
-    fx_name_prefix(stem_text, io, position, prefix, &length);
+    fx_name_prefix(stem_text, io, position, NULL, prefix, &length);
     assert_int_equal(strlen(prefix), length);
     length = fx_name_file(prefix, length, stamp, name);
     assert_int_equal(length, strlen(name));
@@ -113,9 +113,40 @@ static void test_bad_bytes_are_escaped(void **state)
 static void test_folding(void **state)
 {
     (void)state;
-    assert_true(fx_name_same_folded("aBc", "AbC"));
-    assert_false(fx_name_same_folded("abc", "abcd"));
-    assert_false(fx_name_same_folded("abd", "abc"));
+    const char *const equal[][2] = {
+        {"aBc-1.x", "AbC-1.X"},
+        {"\xc3\xa9t", "\xc3\x89T"},           /* é, É */
+        {"\xc3\xa9t", "e\xcc\x81T"},          /* é, e and an acute accent */
+        {"a\xe1\xba\xad", "aa\xcc\xa3\xcc\x82"}, /* ậ, a and two marks */
+        {"Stra\xc3\x9f" "e", "STRASSE"},      /* ß */
+        {"\xe2\x84\xaa-x", "k-x"},            /* the Kelvin sign */
+        {"\xc5\xbf-x", "S-X"},                /* the long s */
+        {"\xef\xac\x81n", "FIN"},             /* the ligature fi */
+        {"\xef\xac\x81\xcc\x81", "f\xc3\xad"}, /* the same with an accent */
+        {"\xc4\xb0", "i\xcc\x87"},            /* I with a dot */
+        {"\xce\xa3", "\xcf\x82"},             /* sigma, at the end of a word */
+        {"\xe2\x89\xa0", "=\xcc\xb8"},        /* not equal */
+        {"a\xcd\x85", "a\xce\xb9"},           /* iota below */
+        {"\xef\xbc\xa1", "\xef\xbd\x81"},    /* A of full width */
+    };
+    const char *const different[][2] = {
+        {"abc", "abcd"}, {"abd", "abc"}, {"a-b", "a_b"}, {"a\xcc\x81", "a"}, {"\xc3\xa9t", "t1"}, {"", "a"},
+    };
+    for (size_t i = 0; i < COUNT_OF(equal); i++) {
+        char a[32], b[32];
+        fx_name_fold(equal[i][0], a);
+        fx_name_fold(equal[i][1], b);
+        assert_string_equal(a, b);
+    }
+    for (size_t i = 0; i < COUNT_OF(different); i++) {
+        char a[32], b[32];
+        fx_name_fold(different[i][0], a);
+        fx_name_fold(different[i][1], b);
+        assert_string_not_equal(a, b);
+    }
+    char short_one[1];
+    fx_name_fold("", short_one);
+    assert_string_equal(short_one, "");
 }
 
 int main(void)
