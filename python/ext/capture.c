@@ -10,7 +10,7 @@
 
 /* ---- failures of the dump: kept for the end of the call, the model runs on ---- */
 
-/* Takes the current exception. -1 where it is not about the dump (Ctrl-C): then it stays. */
+/* Takes the current exception; the first one counts. -1 where it is not about the dump (Ctrl-C): then it stays. */
 static int keep_error(fx_capture *c)
 {
     if (!PyErr_ExceptionMatches(PyExc_Exception)) {
@@ -23,7 +23,11 @@ static int keep_error(fx_capture *c)
     PyErr_NormalizeException(&type, &value, &traceback);
     Py_XDECREF(type);
     Py_XDECREF(traceback);
-    c->error = value;
+    if (c->error == NULL) {
+        c->error = value;
+    } else {
+        Py_XDECREF(value);
+    }
     c->is_broken = true;
     return 0;
 }

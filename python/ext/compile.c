@@ -108,14 +108,15 @@ static int set_templates(compiler *c, fx_template **out, size_t *n_out, PyObject
 
 static int set_kwargs(compiler *c, fx_instruction *out, PyObject *kwargs, bool share)
 {
-    if (PyDict_Size(kwargs) <= 0) {
-        return 0;
+    Py_ssize_t n_kwargs = PyDict_Size(kwargs);
+    if (n_kwargs <= 0) {
+        return n_kwargs < 0 ? -1 : 0;
     }
     PyObject *names = PyDict_Keys(kwargs);
-    PyObject *values = PyDict_Values(kwargs);
+    PyObject *values = names == NULL ? NULL : PyDict_Values(kwargs);
     size_t n = 0;
     int status = -1;
-    if (names != NULL && values != NULL) {
+    if (values != NULL) {
         out->kwarg_names = PyList_AsTuple(names);
         status = out->kwarg_names == NULL ? -1 : set_templates(c, &out->kwargs, &n, values, share);
     }
@@ -135,10 +136,10 @@ static int compile_node(compiler *c, fx_instruction *out, PyObject *node, const 
 {
     out->node = Py_NewRef(node);
     PyObject *target = PyObject_GetAttrString(node, "target");
-    PyObject *args = PyObject_GetAttrString(node, "args");
-    PyObject *kwargs = PyObject_GetAttrString(node, "kwargs");
+    PyObject *args = target == NULL ? NULL : PyObject_GetAttrString(node, "args");
+    PyObject *kwargs = args == NULL ? NULL : PyObject_GetAttrString(node, "kwargs");
     int status = -1;
-    if (target != NULL && args != NULL && kwargs != NULL && set_action(c, out, op, target) == 0) {
+    if (kwargs != NULL && set_action(c, out, op, target) == 0) {
         bool share = is_a(target, c->program->state->op_overload_type);
         if (set_templates(c, &out->args, &out->n_args, args, share) == 0) {
             status = set_kwargs(c, out, kwargs, share);
@@ -157,14 +158,14 @@ static int compile_placeholder(compiler *c, PyObject *node, uint32_t slot)
     fx_placeholder *out = &program->placeholders[program->n_placeholders++];
     out->slot = slot;
     PyObject *target = PyObject_GetAttrString(node, "target");
-    PyObject *args = PyObject_GetAttrString(node, "args");
+    PyObject *args = target == NULL ? NULL : PyObject_GetAttrString(node, "args");
+    PyObject *first = args == NULL ? NULL : PyUnicode_Substring(target, 0, 1);
     int status = -1;
-    if (target == NULL || args == NULL) {
+    if (first == NULL) {
         goto done;
     }
-    PyObject *first = PyUnicode_Substring(target, 0, 1);
-    bool is_starred = first != NULL && PyUnicode_CompareWithASCIIString(first, "*") == 0;
-    Py_XDECREF(first);
+    bool is_starred = PyUnicode_CompareWithASCIIString(first, "*") == 0;
+    Py_DECREF(first);
     if (is_starred) {
         PyErr_Format(PyExc_ValueError, "placeholder %U takes any number of arguments: not supported", target);
         goto done;
@@ -184,10 +185,10 @@ done:
 static int compile_one(compiler *c, PyObject *node, uint32_t slot)
 {
     PyObject *number = PyLong_FromUnsignedLong(slot);
-    PyObject *op = PyObject_GetAttrString(node, "op");
+    PyObject *op = number == NULL ? NULL : PyObject_GetAttrString(node, "op");
     PyObject *op_text = op == NULL ? NULL : PyUnicode_AsASCIIString(op);
     int status = -1;
-    if (number != NULL && op_text != NULL) {
+    if (op_text != NULL) {
         const char *name = PyBytes_AsString(op_text);
         if (strcmp(name, "placeholder") == 0) {
             status = compile_placeholder(c, node, slot);

@@ -63,7 +63,7 @@ static PyObject *last_frame(PyObject *node)
     if (trace != NULL && PyUnicode_Check(trace)) {
         lines = PyObject_CallMethod(trace, "splitlines", NULL);
     }
-    for (Py_ssize_t i = lines == NULL ? 0 : PyList_Size(lines); frame == NULL && i-- > 0;) {
+    for (Py_ssize_t i = lines == NULL ? 0 : PyList_Size(lines); frame == NULL && !PyErr_Occurred() && i-- > 0;) {
         PyObject *stripped = PyObject_CallMethod(PyList_GetItem(lines, i), "strip", NULL);
         PyObject *is_file = stripped == NULL ? NULL : PyObject_CallMethod(stripped, "startswith", "s", "File \"");
         if (is_file == Py_True) {
@@ -86,9 +86,9 @@ void fx_error_note_node(PyObject *node)
     PyErr_Fetch(&type, &value, &traceback);
     PyErr_NormalizeException(&type, &value, &traceback);
     PyObject *target = PyObject_GetAttrString(node, "target");
-    PyObject *frame = last_frame(node);
+    PyObject *frame = target == NULL ? NULL : last_frame(node);
     PyObject *note = NULL;
-    if (target != NULL && frame != NULL) {
+    if (frame != NULL) {
         const char *separator = PyUnicode_GetLength(frame) > 0 ? ", " : "";
         note = PyUnicode_FromFormat("in node %S = %S%s%U", node, target, separator, frame);
     }

@@ -114,8 +114,8 @@ static PyObject *type_text(PyObject *type)
         return fx_text_of(type);
     }
     PyObject *module = PyObject_GetAttrString(type, "__module__");
-    PyObject *name = PyObject_GetAttrString(type, "__qualname__");
-    PyObject *text = module == NULL || name == NULL ? NULL : PyUnicode_FromFormat("%S.%U", module, name);
+    PyObject *name = module == NULL ? NULL : PyObject_GetAttrString(type, "__qualname__");
+    PyObject *text = name == NULL ? NULL : PyUnicode_FromFormat("%S.%U", module, name);
     PyObject *bytes = text == NULL ? NULL : fx_utf8(text);
     Py_XDECREF(module);
     Py_XDECREF(name);

@@ -39,12 +39,9 @@ static int init_dict(fx_template *out, PyObject *dict, const fx_template_context
 static int init_slice(fx_template *out, PyObject *slice, const fx_template_context *context)
 {
     PyObject *start = PyObject_GetAttrString(slice, "start");
-    PyObject *stop = PyObject_GetAttrString(slice, "stop");
-    PyObject *step = PyObject_GetAttrString(slice, "step");
-    PyObject *parts = NULL;
-    if (start != NULL && stop != NULL && step != NULL) {
-        parts = PyTuple_Pack(3, start, stop, step);
-    }
+    PyObject *stop = start == NULL ? NULL : PyObject_GetAttrString(slice, "stop");
+    PyObject *step = stop == NULL ? NULL : PyObject_GetAttrString(slice, "step");
+    PyObject *parts = step == NULL ? NULL : PyTuple_Pack(3, start, stop, step);
     int status = parts == NULL ? -1 : init_items(out, parts, context);
     Py_XDECREF(parts);
     Py_XDECREF(start);
