@@ -1,6 +1,7 @@
 /* module.c - the module fxtap._core. */
 #include "compare.h"
 #include "dump_type.h"
+#include "family.h"
 #include "fxtap/status.h"
 #include "print.h"
 #include "program.h"
@@ -13,7 +14,7 @@ static int exec_module(PyObject *module)
 {
     fx_state *state = fx_state_of_module(module);
     fx_team_watch_forks();
-    if (fx_add_type(module, &fx_graph_spec, &state->graph_type) < 0 ||
+    if (fx_family_start() < 0 || fx_add_type(module, &fx_graph_spec, &state->graph_type) < 0 ||
         fx_add_type(module, &fx_dump_spec, &state->dump_type) < 0 ||
         fx_add_type(module, &fx_program_spec, &state->program_type) < 0 ||
         fx_add_type(module, &fx_reader_spec, &state->reader_type) < 0 ||
@@ -66,6 +67,8 @@ static PyMethodDef methods[] = {
      PyDoc_STR("Compare the ranks of one dump among themselves.")},
     {"load_rules", fx_load_rules_function, METH_O, PyDoc_STR("The rules of a TOML file.")},
     {"merge_reports", fx_merge_reports_function, METH_O, PyDoc_STR("One report from the bytes of its shards.")},
+    {"claim_block", fx_claim_block, METH_O,
+     PyDoc_STR("A block of graph numbers that no forked relative has.")},
     {"force_dlpack_fallback", force_fallback, METH_O,
      PyDoc_STR("For tests: take every tensor by __dlpack__ instead of the exchange table.")},
     {NULL, NULL, 0, NULL},

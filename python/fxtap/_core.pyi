@@ -321,5 +321,8 @@ def load_rules(path: str | bytes | PathLike[str] | PathLike[bytes], /) -> list[_
 def merge_reports(shards: Sequence[bytes], /) -> Report:
     """One report from the bytes of its shards, in their order. ValueError."""
 
+def claim_block(first: int, /) -> int:
+    """The first block of 1000 graph numbers, from `first` on, that neither this process nor a forked relative has."""
+
 def force_dlpack_fallback(on: bool, /) -> bool:
     """For tests: take every tensor by __dlpack__ instead of the exchange table. Returns what was set before."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import itertools
 import logging
 import os
 import platform
@@ -18,7 +17,7 @@ import numpy
 import torch
 import torch.distributed
 
-from ._core import Dump
+from ._core import Dump, claim_block
 from .config import CompilerConfig
 
 __all__ = ["Block", "close_block", "next_graph_id", "open_dump", "watch_fork", "world"]
@@ -41,12 +40,28 @@ class Block:
         self.ended = False
 
 
+_BLOCK = 1000  # graph numbers that a process takes at once
 _lock = threading.Lock()
 _blocks: set[Block] = set()
 _kept: set[Dump | None] = set()  # opened outside of blocks: no block closes them
 _dumps: dict[tuple[object, ...], Dump] = {}
-_graph_ids: Iterator[int] = itertools.count(1)
 _watchers: weakref.WeakSet[Forkable] = weakref.WeakSet()
+
+
+def _graph_numbers(block: int) -> Iterator[int]:
+    """Yield numbers that no process has which was forked from this one, or this one from: in blocks, the first from 1.
+
+    A forked child begins with the block of its pid. Where that is taken, by an earlier process of that pid or a relative
+    that compiled very many graphs, and after 999 graphs, the next free one follows.
+    """
+    first = 1
+    while True:
+        block = claim_block(block)
+        yield from range(block * _BLOCK + first, (block + 1) * _BLOCK)
+        first, block = 0, block + 1
+
+
+_graph_ids: Iterator[int] = _graph_numbers(0)
 
 
 def next_graph_id() -> int:
@@ -147,7 +162,7 @@ def _after_fork_in_child() -> None:
     """Give the child graph numbers of its own, so that it never writes where its parent does."""
     global _lock, _graph_ids
     _lock = threading.Lock()
-    _graph_ids = itertools.count(os.getpid() * 1000 + 1)
+    _graph_ids = _graph_numbers(os.getpid())
     for dump in list(_dumps.values()):
         dump.after_fork()
     for watcher in list(_watchers):

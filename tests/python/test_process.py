@@ -47,6 +47,47 @@ def test_forked_child_runs_the_graph_too(tmp_path: Path) -> None:
     assert stems(new / "0")[0].startswith("cos-")
 
 
+def test_relatives_have_no_graph_number_in_common(tmp_path: Path) -> None:
+    """More than a block each, children of children, pids that are used again, and a parent that reaches a child's."""
+    done = python(
+        """
+        import os
+        from unittest import mock
+        from fxtap import session
+
+        def numbers(n):
+            return [session.next_graph_id() for _ in range(n)]
+
+        def fork(pid, body):
+            read, write = os.pipe()
+            with mock.patch("os.getpid", lambda: pid):
+                child = os.fork()
+            if child == 0:
+                os.close(read)
+                with os.fdopen(write, "w") as file:
+                    file.write(" ".join(map(str, body())))
+                os._exit(0)
+            os.close(write)
+            with os.fdopen(read) as file:
+                found = [int(word) for word in file.read().split()]
+            os.waitpid(child, 0)
+            return found
+
+        mine = numbers(3)
+        first = fork(2, lambda: numbers(2500) + fork(3, lambda: numbers(1200)))
+        again = fork(2, lambda: numbers(3))
+        neighbour = fork(50, lambda: numbers(3))
+        mine += numbers(4000)
+        everything = mine + first + again + neighbour
+        assert len(set(everything)) == len(everything), "a number twice"
+        print(mine[:4], first[0], neighbour[0], max(everything) < 2**32)
+        """,
+        tmp_path,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "[1, 2, 3, 4] 2001 50001 True\n"
+
+
 @pytest.mark.parametrize("end", ["sys.exit(0)", "raise RuntimeError", "os.kill(os.getpid(), signal.SIGKILL)"])
 def test_however_a_forked_child_ends_the_parents_files_stay(end: str, tmp_path: Path) -> None:
     done = python(
