@@ -216,30 +216,18 @@ static fxtap_graph *make_graph(mlp *m)
 /* ---- dumping ---- */
 
 /* One tensor under one name: its bytes the first time in a call, afterwards only one more name for them. */
-static void save(fxtap_call *call, const mlp *m, node at, fxtap_io io, const char *position, uint64_t stamp, tensor *t)
+static void save(fxtap_call *call, node at, fxtap_io io, const char *position, uint64_t stamp, tensor *t)
 {
-    fxtap_slot slot;
     fxtap_view view = {
         .data = t->values, .dtype = FXTAP_FLOAT32, .ndim = t->ndim, .shape = t->shape, .strides = t->strides};
-    check(fxtap_capture_slot(m->capture, at.number, io, position, NULL, &slot));
-    if (t->ticket != 0) {
-        check(fxtap_call_alias(call, slot, stamp, t->ticket));
-        return;
-    }
-    uint64_t n_bytes;
-    check(fxtap_view_saved_bytes(&view, &n_bytes));
-    check(fxtap_call_reserve(call, n_bytes, true));
-    fxtap_submission submission = {.struct_size = sizeof submission, .slot = slot, .stamp_us = stamp, .view = view};
-    check(fxtap_call_submit(call, &submission, &t->ticket));
+    check(fxtap_call_save(call, at.number, io, position, stamp, &view, &t->ticket));
 }
 
 /* A number among the arguments. */
-static void save_int(fxtap_call *call, const mlp *m, node at, const char *position, uint64_t stamp, int64_t number)
+static void save_int(fxtap_call *call, node at, const char *position, uint64_t stamp, int64_t number)
 {
-    fxtap_slot slot;
     fxtap_view view = {.data = &number, .dtype = FXTAP_INT64};
-    check(fxtap_capture_slot(m->capture, at.number, FXTAP_INPUT, position, NULL, &slot));
-    check(fxtap_call_submit_small(call, slot, stamp, &view, NULL, 0));
+    check(fxtap_call_save_copy(call, at.number, FXTAP_INPUT, position, stamp, &view));
 }
 
 /* What is about to be overwritten must not be waiting to be saved. */
@@ -249,39 +237,39 @@ static void settle(fxtap_call *call, const tensor *t)
     fxtap_call_settle(call, t->values, end);
 }
 
-static void run_transpose(fxtap_call *call, const mlp *m, node at, tensor *in, tensor *out)
+static void run_transpose(fxtap_call *call, node at, tensor *in, tensor *out)
 {
     uint64_t stamp = fxtap_call_stamp(call);
-    save(call, m, at, FXTAP_INPUT, "0", stamp, in);
-    save(call, m, at, FXTAP_OUTPUT, "0", stamp, out);
+    save(call, at, FXTAP_INPUT, "0", stamp, in);
+    save(call, at, FXTAP_OUTPUT, "0", stamp, out);
 }
 
-static void run_addmm(fxtap_call *call, const mlp *m, node at, tensor *bias, tensor *x, tensor *w, tensor *out)
+static void run_addmm(fxtap_call *call, node at, tensor *bias, tensor *x, tensor *w, tensor *out)
 {
     uint64_t stamp = fxtap_call_stamp(call);
-    save(call, m, at, FXTAP_INPUT, "0", stamp, bias);
-    save(call, m, at, FXTAP_INPUT, "1", stamp, x);
-    save(call, m, at, FXTAP_INPUT, "2", stamp, w);
+    save(call, at, FXTAP_INPUT, "0", stamp, bias);
+    save(call, at, FXTAP_INPUT, "1", stamp, x);
+    save(call, at, FXTAP_INPUT, "2", stamp, w);
     settle(call, out);
     addmm(out, bias, x, w);
-    save(call, m, at, FXTAP_OUTPUT, "0", stamp, out);
+    save(call, at, FXTAP_OUTPUT, "0", stamp, out);
 }
 
-static void run_relu(fxtap_call *call, const mlp *m, node at, tensor *x, tensor *out)
+static void run_relu(fxtap_call *call, node at, tensor *x, tensor *out)
 {
     uint64_t stamp = fxtap_call_stamp(call);
-    save(call, m, at, FXTAP_INPUT, "0", stamp, x);
+    save(call, at, FXTAP_INPUT, "0", stamp, x);
     relu(out, x);
-    save(call, m, at, FXTAP_OUTPUT, "0", stamp, out);
+    save(call, at, FXTAP_OUTPUT, "0", stamp, out);
 }
 
-static void run_softmax(fxtap_call *call, const mlp *m, node at, tensor *x, tensor *out)
+static void run_softmax(fxtap_call *call, node at, tensor *x, tensor *out)
 {
     uint64_t stamp = fxtap_call_stamp(call);
-    save(call, m, at, FXTAP_INPUT, "0", stamp, x);
-    save_int(call, m, at, "1", stamp, 1);
+    save(call, at, FXTAP_INPUT, "0", stamp, x);
+    save_int(call, at, "1", stamp, 1);
     softmax(out, x);
-    save(call, m, at, FXTAP_OUTPUT, "0", stamp, out);
+    save(call, at, FXTAP_OUTPUT, "0", stamp, out);
 }
 
 static void run_step(mlp *m)
@@ -295,12 +283,12 @@ static void run_step(mlp *m)
     }
     fill(&m->x, 1.0f);
     check(fxtap_call_begin(m->capture, &call));
-    run_transpose(call, m, m->n_t, &m->w1, &m->t);
-    run_addmm(call, m, m->n_addmm, &m->b1, &m->x, &m->t, &m->hidden);
-    run_relu(call, m, m->n_relu, &m->hidden, &m->active);
-    run_transpose(call, m, m->n_t_1, &m->w2, &m->t_1);
-    run_addmm(call, m, m->n_addmm_1, &m->b2, &m->active, &m->t_1, &m->logits);
-    run_softmax(call, m, m->n_softmax, &m->logits, &m->scores);
+    run_transpose(call, m->n_t, &m->w1, &m->t);
+    run_addmm(call, m->n_addmm, &m->b1, &m->x, &m->t, &m->hidden);
+    run_relu(call, m->n_relu, &m->hidden, &m->active);
+    run_transpose(call, m->n_t_1, &m->w2, &m->t_1);
+    run_addmm(call, m->n_addmm_1, &m->b2, &m->active, &m->t_1, &m->logits);
+    run_softmax(call, m->n_softmax, &m->logits, &m->scores);
     check(fxtap_call_end(call, &step));
 }
 

@@ -195,6 +195,19 @@ FXTAP_API fxtap_status fxtap_call_alias(fxtap_call *call, fxtap_slot slot, uint6
 FXTAP_API fxtap_status fxtap_call_submit_small(fxtap_call *call, fxtap_slot slot, uint64_t stamp_us,
                                                const fxtap_view *view, const char *text, size_t text_length);
 
+/*
+ * The usual way for an engine: the slot of `position`, room in the queue, and the submit, in one call. The data stays as
+ * it is until the call ends, or until fxtap_call_settle() on it returns. `ticket` belongs to the tensor: 0 before it is
+ * saved in this call, set then; with what is set already the value, unchanged since, gets one more name and no data is
+ * read. NULL: it is looked at each time. Engines that count microseconds keep slots, and know releases.
+ */
+FXTAP_API fxtap_status fxtap_call_save(fxtap_call *call, fxtap_node node, fxtap_io io, const char *position,
+                                       uint64_t stamp_us, const fxtap_view *view, fxtap_ticket *ticket);
+
+/* The same for a number or a few of them, whose bytes are copied: what is on the stack. */
+FXTAP_API fxtap_status fxtap_call_save_copy(fxtap_call *call, fxtap_node node, fxtap_io io, const char *position,
+                                            uint64_t stamp_us, const fxtap_view *view);
+
 /* Records a place that has no file, and why or what: "meta tensor", "None", "torch.float32". */
 FXTAP_API fxtap_status fxtap_call_skip(fxtap_call *call, fxtap_slot slot, uint64_t stamp_us, const char *what);
 

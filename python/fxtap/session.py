@@ -51,8 +51,8 @@ _watchers: weakref.WeakSet[Forkable] = weakref.WeakSet()
 def _graph_numbers(block: int) -> Iterator[int]:
     """Yield numbers that no process has which was forked from this one, or this one from: in blocks, the first from 1.
 
-    A forked child begins with the block of its pid. Where that is taken, by an earlier process of that pid or a relative
-    that compiled very many graphs, and after 999 graphs, the next free one follows.
+    A forked child begins with the block of its pid. Where that is taken, by an earlier process of that pid or by a
+    relative that compiled very many graphs, and after 999 graphs, the next free one follows.
     """
     first = 1
     while True:

@@ -19,7 +19,7 @@ try() { # PROGRAM: it leaves a whole dump
 if command -v pkg-config >/dev/null 2>&1; then
     export PKG_CONFIG_PATH="$library/pkgconfig"
     # The flags are words, and no path here has a blank: they split.
-    "$cc" "$source/examples/mlp.c" -o "$work/pc_shared" $(pkg-config --cflags --libs fxtap) -lm
+    "$cc" "$source/examples/mlp.c" -o "$work/pc_shared" $(pkg-config --cflags --libs fxtap)
     "$cc" "$source/examples/mlp.c" -o "$work/pc_static" $(pkg-config --cflags fxtap) "$library/libfxtap.a" \
         $(pkg-config --static --libs fxtap | sed 's/-lfxtap//')
     try "$work/pc_shared"
