@@ -1,7 +1,7 @@
 # Warnings and sanitisers, for every target that links fxtap_flags.
 add_library(fxtap_flags INTERFACE)
 target_compile_options(fxtap_flags INTERFACE
-  -Wall -Wextra -Wshadow -Wconversion -Wvla -Wstrict-prototypes -Wmissing-prototypes)
+  -Wall -Wextra -Wshadow -Wconversion -Wvla $<$<COMPILE_LANGUAGE:C>:-Wstrict-prototypes> $<$<COMPILE_LANGUAGE:C>:-Wmissing-prototypes>)
 if(FXTAP_WERROR)
   target_compile_options(fxtap_flags INTERFACE -Werror)
 endif()

@@ -104,6 +104,11 @@ static void test_null(void **state)
     expect_error(fxtap_call_skip(call, 0, 1, NULL), invalid, "what is NULL");
     expect_error(fxtap_call_end(NULL, NULL), invalid, "call is NULL");
     expect_error(fxtap_call_fail(NULL, "why"), invalid, "call is NULL");
+    expect_error(fxtap_call_save(NULL, 1, FXTAP_INPUT, "0", 1, &view, NULL), invalid, "call is NULL");
+    expect_error(fxtap_call_save(call, 1, FXTAP_INPUT, "0", 1, NULL, NULL), invalid, "view is NULL");
+    expect_error(fxtap_call_save(call, 1, FXTAP_INPUT, NULL, 1, &view, NULL), invalid, "position");
+    expect_error(fxtap_call_save_copy(NULL, 1, FXTAP_INPUT, "0", 1, &view), invalid, "call is NULL");
+    expect_error(fxtap_call_save_copy(call, 99, FXTAP_INPUT, "0", 1, &view), invalid, "no node 99");
     assert_int_equal(fxtap_call_stamp(NULL), 0);
     assert_false(fxtap_call_is_pending(NULL, NULL, NULL));
     fxtap_call_settle(NULL, NULL, NULL);
@@ -252,6 +257,34 @@ static void test_submit_without_reserve(void **state)
     fxtap_dump_close(small);
 }
 
+/* A ticket gives one more name, without a look at the data; NULL looks each time. */
+static void test_save(void **state)
+{
+    (void)state;
+    float values[] = {1, 2, 3};
+    const int64_t shape = 3;
+    const fxtap_view whole = {.data = values, .dtype = FXTAP_FLOAT32, .ndim = 1, .shape = &shape};
+    fxtap_ticket ticket = 0;
+    fxtap_call *call = ss_begin(capture);
+    uint64_t stamp = fxtap_call_stamp(call);
+    assert_int_equal(fxtap_call_save(call, 1, FXTAP_OUTPUT, "0", stamp, &whole, &ticket), FXTAP_OK);
+    assert_true(ticket != 0);
+    stamp = fxtap_call_stamp(call);
+    assert_int_equal(fxtap_call_save(call, 2, FXTAP_INPUT, "0", stamp, &whole, &ticket), FXTAP_OK);
+    double number = 0.5;
+    const fxtap_view small = {.data = &number, .dtype = FXTAP_FLOAT64};
+    assert_int_equal(fxtap_call_save_copy(call, 2, FXTAP_INPUT, "1", stamp, &small), FXTAP_OK);
+    number = 7;
+    fxtap_call_settle(call, values, values + 3);
+    values[0] = 9;
+    assert_int_equal(fxtap_call_save(call, 2, FXTAP_OUTPUT, "0", stamp, &whole, NULL), FXTAP_OK);
+    assert_int_equal(fxtap_call_end(call, NULL), FXTAP_OK);
+    assert_string_equal(ss_text(root, "SELECT group_concat(node || ' ' || io || ' ' || max, ',') FROM (SELECT * FROM"
+                                      " tensors ORDER BY node, io, position)"),
+                        "n0 OUTPUT 3.0,n1 INPUT 3.0,n1 INPUT 0.5,n1 OUTPUT 9.0");
+    assert_int_equal(ss_check(root), 4);
+}
+
 /* ---- calls and their dump ---- */
 
 static void test_dump_closed_before_the_call_ends(void **state)
@@ -278,6 +311,8 @@ static void test_dump_closed_before_the_call_ends(void **state)
     expect_error(fxtap_call_alias(call, slot, 9, 1), FXTAP_E_INVALID, "closed");
     expect_error(fxtap_call_submit_small(call, slot, 9, &view, NULL, 0), FXTAP_E_INVALID, "closed");
     expect_error(fxtap_call_skip(call, slot, 9, "None"), FXTAP_E_INVALID, "closed");
+    expect_error(fxtap_call_save(call, 1, FXTAP_INPUT, "0", 9, &view, NULL), FXTAP_E_INVALID, "closed");
+    expect_error(fxtap_call_save_copy(call, 1, FXTAP_INPUT, "0", 9, &view), FXTAP_E_INVALID, "closed");
     expect_error(fxtap_call_end(call, NULL), FXTAP_E_CANCELLED, "closed before");
     expect_error(fxtap_call_fail(empty, "why"), FXTAP_E_CANCELLED, "closed before");
     assert_string_equal(ss_text(root, "SELECT state || ' ' || reason FROM step"),
@@ -295,6 +330,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_submissions, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_text_that_is_not_utf8, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_submit_without_reserve, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_save, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_dump_closed_before_the_call_ends, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
