@@ -108,9 +108,12 @@ static int set_templates(compiler *c, fx_template **out, size_t *n_out, PyObject
 
 static int set_kwargs(compiler *c, fx_instruction *out, PyObject *kwargs, bool share)
 {
-    Py_ssize_t n_kwargs = PyDict_Size(kwargs);
-    if (n_kwargs <= 0) {
-        return n_kwargs < 0 ? -1 : 0;
+    if (!PyDict_Check(kwargs)) {
+        PyErr_Format(PyExc_TypeError, "node %S: its kwargs are a dict, not %R", out->node, Py_TYPE(kwargs));
+        return -1;
+    }
+    if (PyDict_Size(kwargs) == 0) {
+        return 0;
     }
     PyObject *names = PyDict_Keys(kwargs);
     PyObject *values = names == NULL ? NULL : PyDict_Values(kwargs);
@@ -159,8 +162,16 @@ static int compile_placeholder(compiler *c, PyObject *node, uint32_t slot)
     out->slot = slot;
     PyObject *target = PyObject_GetAttrString(node, "target");
     PyObject *args = target == NULL ? NULL : PyObject_GetAttrString(node, "args");
-    PyObject *first = args == NULL ? NULL : PyUnicode_Substring(target, 0, 1);
     int status = -1;
+    if (args == NULL) {
+        goto done;
+    }
+    if (!PyUnicode_Check(target) || !PyTuple_Check(args)) {
+        PyErr_Format(PyExc_TypeError, "placeholder %S: its target is a str and its args a tuple, not %R and %R", node,
+                     Py_TYPE(target), Py_TYPE(args));
+        goto done;
+    }
+    PyObject *first = PyUnicode_Substring(target, 0, 1);
     if (first == NULL) {
         goto done;
     }
