@@ -13,7 +13,7 @@
 #include "util/memory.h"
 
 /* The group that a pair lies in; groups' pairs lie one after the other. */
-static const fxtap_group *group_of(const fxtap_report *report, const fxtap_pair *pair)
+const fxtap_group *fx_group_of(const fxtap_report *report, const fxtap_pair *pair)
 {
     size_t index = (size_t)(pair - report->pairs), low = 0, high = report->n_groups;
     while (high - low > 1) {
@@ -42,7 +42,7 @@ static int compare_origins(const void *left, const void *right, void *context)
 {
     const fxtap_report *report = context;
     const fxtap_origin *a = left, *b = right;
-    int order = compare_groups(group_of(report, a->pair), group_of(report, b->pair));
+    int order = compare_groups(fx_group_of(report, a->pair), fx_group_of(report, b->pair));
     return order != 0 ? order : (a->pair > b->pair) - (a->pair < b->pair);
 }
 
@@ -98,9 +98,9 @@ static bool came_out_before(const fxtap_report *report, const results *from, con
             high = middle;
         }
     }
-    const fxtap_group *group = group_of(report, input);
+    const fxtap_group *group = fx_group_of(report, input);
     for (; low < from->n && compare_hashes(from->items[low], input) == 0; low++) {
-        const fxtap_group *other = group_of(report, from->items[low]);
+        const fxtap_group *other = fx_group_of(report, from->items[low]);
         if (other->rank == group->rank && compare_groups(other, group) < 0) {
             return true;
         }
@@ -134,7 +134,7 @@ static void drop_carried(fxtap_report *report, const results *from)
         first_of_rank = is_new_rank ? n_kept : first_of_rank;
         const fxtap_origin *first = first_of_rank < n_kept ? &report->origins[first_of_rank] : NULL;
         origin.follows = first != NULL && may_follow(&origin) &&
-                         group_of(report, first->pair) != group_of(report, origin.pair);
+                         fx_group_of(report, first->pair) != fx_group_of(report, origin.pair);
         report->origins[n_kept++] = origin;
     }
     report->n_origins = n_kept;
@@ -159,6 +159,30 @@ fxtap_status fx_link_origins(fxtap_report *report, bool is_whole)
         fx_free(from.items);
     }
     return status;
+}
+
+bool fx_update_before(const fxtap_report *report, const fxtap_origin *origin, int64_t *step_out)
+{
+    const fxtap_group *own = fx_group_of(report, origin->pair), *before = NULL;
+    if (origin->reason != FXTAP_ORIGIN_WEIGHT || origin->follows) {
+        return false;
+    }
+    for (size_t i = 0; i < report->n_origins; i++) { /* in order of execution: any that stands before began before */
+        const fxtap_group *other = fx_group_of(report, report->origins[i].pair);
+        if (other != own && other->rank == own->rank && compare_groups(other, own) < 0) {
+            return false;
+        }
+    }
+    for (size_t i = 0; i < report->n_groups; i++) {
+        const fxtap_group *other = &report->groups[i];
+        bool is_earlier = other->rank == own->rank && other->graph == own->graph && other->step < own->step;
+        before = is_earlier && (before == NULL || other->step > before->step) ? other : before;
+    }
+    if (before == NULL) {
+        return false;
+    }
+    *step_out = before->step;
+    return true;
 }
 
 /* ---- details ---- */

@@ -3,175 +3,354 @@
  *
  * The data is JSON in a script element of its own; every `<`, `>` and `&` of it is escaped, so that no name from a dump
  * can end the element, and the page puts names into the document as text alone.
+ *
+ * The steps of a training run repeat each other in all but the numbers, and the operators of a graph repeat lines of
+ * source and modules. So a row has numbers alone and refers to tables, in which each text, node and tensor stands once.
  */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "compare/print.h"
+#include "util/memory.h"
 
 extern const char fx_compare_page[];
 extern const size_t fx_compare_page_bytes;
 
 #define PLACE "@DATA@"
+#define SHOWN_WORST 3
+#define DIGITS 5 /* of a metric: one more than the page shows */
 
-static void number(fxtap_json *json, const fxtap_pair *pair, double value)
+typedef struct page {
+    const fxtap_report *report;
+    fxtap_buffer *out;
+    fxtap_buffer scratch;
+    fx_arena arena;
+    fx_texts texts;   /* lines of source, modules, operators, ... */
+    fx_texts nodes;   /* as JSON */
+    fx_texts tensors; /* as JSON: what all steps have in common of a pair */
+    size_t *order;    /* pairs in order of execution */
+    size_t *row_of;   /* the row of each pair in it */
+    size_t *group_of; /* of each pair */
+} page;
+
+/* The number of a text in a table; text that was there has the number that it was given first. */
+static size_t intern(page *p, fx_texts *table, const char *text, size_t length)
 {
-    if (pair->measured) {
-        fxtap_json_double(json, NULL, value);
+    fx_texts_entry *entry = fx_texts_add(table, text, length);
+    if (entry == NULL) {
+        p->scratch.status = FXTAP_E_NOMEM;
+        return 0;
+    }
+    return (size_t)(entry - table->entries);
+}
+
+static void text(page *p, fxtap_json *json, const char *value)
+{
+    fxtap_json_uint(json, NULL, intern(p, &p->texts, value == NULL ? "" : value, value == NULL ? 0 : strlen(value)));
+}
+
+static void buffered_text(page *p, fxtap_json *json, fxtap_buffer *value)
+{
+    p->scratch.status = value->status != FXTAP_OK ? value->status : p->scratch.status;
+    fxtap_json_uint(json, NULL, intern(p, &p->texts, value->length > 0 ? value->bytes : "", value->length));
+    fxtap_buffer_clear(value);
+}
+
+static fxtap_json begin_record(page *p)
+{
+    fxtap_json json;
+    p->scratch.length = 0;
+    fxtap_json_init(&json, &p->scratch, false);
+    json.for_html = true;
+    fxtap_json_begin_array(&json, NULL);
+    return json;
+}
+
+static size_t end_record(page *p, fxtap_json *json, fx_texts *table)
+{
+    fxtap_json_end_array(json);
+    return fxtap_buffer_status(&p->scratch) == FXTAP_OK ? intern(p, table, p->scratch.bytes, p->scratch.length) : 0;
+}
+
+/* The order of these is N in page.html. */
+static size_t node_number(page *p, const fxtap_pair *pair)
+{
+    fxtap_json json = begin_record(p);
+    fxtap_buffer source;
+    fxtap_buffer_init(&source);
+    if (pair->source_file[0] != '\0') {
+        fxtap_buffer_printf(&source, "%s:%" PRId32, pair->source_file, pair->source_line);
+    }
+    fxtap_json_string(&json, NULL, pair->node);
+    text(p, &json, pair->target);
+    buffered_text(p, &json, &source);
+    text(p, &json, pair->source_code);
+    text(p, &json, pair->module_path);
+    return end_record(p, &json, &p->nodes);
+}
+
+static void dtype(page *p, fxtap_json *json, const fxtap_pair *pair)
+{
+    fxtap_buffer name;
+    fxtap_buffer_init(&name);
+    fxtap_dtype first = pair->golden_dtype != FXTAP_DTYPE_NONE ? pair->golden_dtype : pair->target_dtype;
+    fxtap_buffer_text(&name, fxtap_dtype_name(first));
+    if (pair->target_dtype != first && pair->target_dtype != FXTAP_DTYPE_NONE) {
+        fxtap_buffer_printf(&name, "/%s", fxtap_dtype_name(pair->target_dtype));
+    }
+    buffered_text(p, json, &name);
+}
+
+static void shape(page *p, fxtap_json *json, const fxtap_pair *pair)
+{
+    fxtap_buffer extents;
+    fxtap_buffer_init(&extents);
+    bool has_golden = pair->golden_dtype != FXTAP_DTYPE_NONE;
+    fx_print_shape(&extents, has_golden ? pair->ndim : pair->target_ndim, has_golden ? pair->shape : pair->target_shape,
+                   ", ");
+    buffered_text(p, json, &extents);
+}
+
+static void place(page *p, fxtap_json *json, const fxtap_pair *pair)
+{
+    fxtap_buffer io;
+    fxtap_buffer_init(&io);
+    if (pair->position[0] != '\0') {
+        fxtap_buffer_printf(&io, "%s %s", fx_io_name(pair->io), pair->position);
+    }
+    buffered_text(p, json, &io);
+}
+
+/* The name, or null where the page can make it of the node, the operator and the place. */
+static void name(fxtap_json *json, const fxtap_pair *pair)
+{
+    fxtap_buffer usual;
+    fxtap_buffer_init(&usual);
+    fxtap_buffer_printf(&usual, "%s-%s.%s.%s", pair->node, pair->target, fx_io_name(pair->io), pair->position);
+    bool is_usual = fxtap_buffer_status(&usual) == FXTAP_OK && strcmp(usual.bytes, pair->name) == 0;
+    fxtap_json_string(json, NULL, is_usual ? NULL : pair->name);
+    fxtap_buffer_clear(&usual);
+}
+
+/* The order of these is T in page.html. */
+static size_t tensor_number(page *p, const fxtap_pair *pair)
+{
+    size_t node = node_number(p, pair);
+    fxtap_json json = begin_record(p);
+    fxtap_json_uint(&json, NULL, node);
+    name(&json, pair);
+    fxtap_json_string(&json, NULL, pair->target_name);
+    fxtap_json_int(&json, NULL, (int64_t)pair->pairing);
+    fxtap_json_uint(&json, NULL, pair->evidence);
+    dtype(p, &json, pair);
+    shape(p, &json, pair);
+    place(p, &json, pair);
+    fxtap_json_double(&json, NULL, pair->rtol);
+    fxtap_json_double(&json, NULL, pair->atol);
+    fxtap_json_uint(&json, NULL, pair->count);
+    fxtap_json_uint(&json, NULL, pair->is_missing);
+    fxtap_json_uint(&json, NULL, pair->n_golden_operators);
+    fxtap_json_uint(&json, NULL, pair->n_target_operators);
+    return end_record(p, &json, &p->tensors);
+}
+
+/* ---- rows ---- */
+
+/* ",1.2345"; NaN and infinity are null. */
+static void number(fxtap_buffer *out, double value)
+{
+    fxtap_buffer_text(out, ",");
+    if (isfinite(value)) {
+        fxtap_buffer_digits(out, value, DIGITS);
     } else {
-        fxtap_json_null(json, NULL);
+        fxtap_buffer_text(out, "null");
     }
 }
 
-static void counted(fxtap_json *json, const fxtap_pair *pair, uint64_t value)
+static void sample(fxtap_buffer *out, double value, int n_digits)
 {
-    if (pair->measured) {
-        fxtap_json_uint(json, NULL, value);
-    } else {
-        fxtap_json_null(json, NULL);
-    }
+    const char *quote = isfinite(value) ? "" : "\"";
+    fxtap_buffer_printf(out, ",%s", quote);
+    fxtap_buffer_digits(out, value, n_digits);
+    fxtap_buffer_text(out, quote);
 }
 
-static void text_or_null(fxtap_json *json, const char *text)
-{
-    fxtap_json_string(json, NULL, text == NULL || text[0] == '\0' ? NULL : text);
-}
-
-static void buffered(fxtap_json *json, fxtap_buffer *text)
-{
-    fxtap_json_string_n(json, NULL, text->length > 0 ? text->bytes : "", text->length);
-    text->length = 0;
-}
-
-static void worst(fxtap_json *json, const fxtap_pair *pair, fxtap_buffer *scratch)
+/* Position, golden, target; position, ...: with as many digits as it takes to tell the two apart. */
+static void worst(fxtap_buffer *out, const fxtap_pair *pair)
 {
     if (pair->n_worst == 0 || !fx_verdict_is_bad(pair->verdict)) {
-        fxtap_json_null(json, NULL);
+        fxtap_buffer_text(out, ",0");
         return;
     }
-    fxtap_json_begin_array(json, NULL);
-    for (size_t i = 0; i < pair->n_worst; i++) {
+    for (size_t i = 0; i < pair->n_worst && i < SHOWN_WORST; i++) {
+        const fxtap_coordinate *at = &pair->worst[i];
+        double gap = fabs(at->golden - at->target) / fmax(fabs(at->golden), fabs(at->target));
+        int more = gap > 0 && isfinite(gap) ? (int)ceil(-log10(gap)) + 1 : 0;
+        int n_digits = more < DIGITS ? DIGITS : more > 17 ? 17 : more;
+        fxtap_buffer_printf(out, "%s%" PRIu64, i == 0 ? ",[" : ",", at->index);
+        sample(out, at->golden, n_digits);
+        sample(out, at->target, n_digits);
+    }
+    fxtap_buffer_text(out, "]");
+}
+
+static void bins(fxtap_buffer *out, const uint64_t *values, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        fxtap_buffer_printf(out, "%s%" PRIu64, i == 0 ? ",[" : ",", values[i]);
+    }
+    fxtap_buffer_text(out, "]");
+}
+
+static void histogram(fxtap_buffer *out, const fxtap_histograms *histograms)
+{
+    if (histograms == NULL) {
+        fxtap_buffer_text(out, ",0");
+        return;
+    }
+    fxtap_buffer_text(out, ",[");
+    fxtap_buffer_double(out, histograms->low);
+    fxtap_buffer_text(out, ",");
+    fxtap_buffer_double(out, histograms->high);
+    bins(out, histograms->golden, histograms->n_bins);
+    bins(out, histograms->target, histograms->n_bins);
+    fxtap_buffer_text(out, "]");
+}
+
+static bool is_equal(const fxtap_pair *pair)
+{
+    return pair->measured && pair->max_abs_err == 0 && pair->mismatched == 0 && pair->rel_l2 == 0;
+}
+
+/* The order of these is R in page.html. An equal pair ends after its verdict, one that was not measured with null. */
+static void write_row(page *p, size_t index)
+{
+    const fxtap_pair *pair = &p->report->pairs[index];
+    fxtap_buffer *out = p->out;
+    size_t tensor = tensor_number(p, pair);
+    bool is_told = pair->detail[0] != '\0' || pair->histograms != NULL;
+    fxtap_buffer_printf(out, "[%zu,%zu,%d", tensor, p->group_of[index], (int)pair->verdict);
+    if (!pair->measured && !is_told) {
+        fxtap_buffer_text(out, ",null");
+    } else if (!is_equal(pair) || is_told) {
+        number(out, pair->measured ? pair->rel_l2 : NAN);
+        number(out, pair->measured ? pair->max_abs_err : NAN);
+        number(out, pair->measured ? pair->max_rel_err : NAN);
+        number(out, pair->measured ? 1.0 - pair->cosine : NAN);
+        number(out, pair->measured ? pair->max_ulp : NAN);
+        fxtap_buffer_printf(out, ",%" PRId64, pair->measured ? (int64_t)pair->mismatched : -1);
+        number(out, pair->measured && pair->io != FXTAP_INPUT ? pair->growth : NAN);
+        worst(out, pair);
+        if (is_told || pair->nan_mismatched + pair->inf_mismatched > 0) {
+            fxtap_buffer_printf(out, ",%zu", intern(p, &p->texts, pair->detail, strlen(pair->detail)));
+            histogram(out, pair->histograms);
+            fxtap_buffer_printf(out, ",%" PRIu64 ",%" PRIu64, pair->nan_mismatched, pair->inf_mismatched);
+        }
+    }
+    fxtap_buffer_text(out, "]");
+}
+
+static void write_table(page *p, const char *key, const fx_texts *table, bool is_json)
+{
+    fxtap_json json;
+    fxtap_buffer_printf(p->out, ",\"%s\":[", key);
+    for (size_t i = 0; i < table->count; i++) {
+        const fx_texts_entry *entry = &table->entries[i];
+        fxtap_buffer_text(p->out, i > 0 ? "," : "");
+        if (is_json) {
+            fxtap_buffer_append(p->out, entry->text, entry->length);
+            continue;
+        }
+        fxtap_json_init(&json, p->out, false);
+        json.for_html = true;
+        fxtap_json_string_n(&json, NULL, entry->text, entry->length);
+    }
+    fxtap_buffer_text(p->out, "]");
+}
+
+/* What is written first refers to what comes last: the tables are complete when all rows are there. */
+static void write_rows(page *p)
+{
+    fxtap_buffer_text(p->out, ",\"pairs\":[");
+    for (size_t i = 0; i < p->report->n_pairs; i++) {
+        fxtap_buffer_text(p->out, i > 0 ? "," : "");
+        write_row(p, p->order[i]);
+    }
+    fxtap_buffer_text(p->out, "]");
+    write_table(p, "texts", &p->texts, false);
+    write_table(p, "nodes", &p->nodes, true);
+    write_table(p, "tensors", &p->tensors, true);
+}
+
+/* ---- order of execution ---- */
+
+typedef struct sorting {
+    const fxtap_report *report;
+    const size_t *group_of;
+} sorting;
+
+/* By rank, then by the call's number, so that a backward stands behind its forward; unknown numbers come last. */
+static int compare_rows(const void *left, const void *right, void *context)
+{
+    const sorting *by = context;
+    size_t i = *(const size_t *)left, k = *(const size_t *)right;
+    size_t a = by->group_of[i], b = by->group_of[k];
+    if (a != b && by->report->n_groups > 0) {
+        const fxtap_group *first = &by->report->groups[a], *second = &by->report->groups[b];
+        if (first->rank != second->rank) {
+            return first->rank < second->rank ? -1 : 1;
+        }
+        if (first->call != second->call) {
+            return (uint64_t)first->call < (uint64_t)second->call ? -1 : 1;
+        }
+        return a < b ? -1 : 1;
+    }
+    return (i > k) - (i < k);
+}
+
+static bool find_order(page *p)
+{
+    size_t n = p->report->n_pairs;
+    p->order = fx_calloc(n + 1, sizeof *p->order);
+    p->row_of = fx_calloc(n + 1, sizeof *p->row_of);
+    p->group_of = fx_calloc(n + 1, sizeof *p->group_of);
+    if (p->order == NULL || p->row_of == NULL || p->group_of == NULL) {
+        return false;
+    }
+    for (size_t g = 0; g < p->report->n_groups; g++) {
+        const fxtap_group *group = &p->report->groups[g];
+        for (size_t i = 0; i < group->n_pairs; i++) {
+            p->group_of[group->first_pair + i] = g;
+        }
+    }
+    for (size_t i = 0; i < n; i++) {
+        p->order[i] = i;
+    }
+    sorting by = {p->report, p->group_of};
+    qsort_r(p->order, n, sizeof *p->order, compare_rows, &by);
+    for (size_t i = 0; i < n; i++) {
+        p->row_of[p->order[i]] = i;
+    }
+    return true;
+}
+
+static void write_groups(fxtap_json *json, const fxtap_report *report)
+{
+    fxtap_json_begin_array(json, "groups");
+    for (size_t i = 0; i < report->n_groups; i++) {
         fxtap_json_begin_array(json, NULL);
-        fx_print_coordinates(scratch, pair->worst[i].index, pair->ndim, pair->shape);
-        buffered(json, scratch);
-        fxtap_json_double(json, NULL, pair->worst[i].golden);
-        fxtap_json_double(json, NULL, pair->worst[i].target);
+        fxtap_json_int(json, NULL, report->groups[i].rank);
+        fxtap_json_uint(json, NULL, report->groups[i].graph);
+        fxtap_json_int(json, NULL, report->groups[i].step);
         fxtap_json_end_array(json);
     }
     fxtap_json_end_array(json);
 }
 
-static void bins(fxtap_json *json, const char *key, const uint64_t *values, size_t n)
-{
-    fxtap_json_begin_array(json, key);
-    for (size_t i = 0; i < n; i++) {
-        fxtap_json_uint(json, NULL, values[i]);
-    }
-    fxtap_json_end_array(json);
-}
-
-static void histogram(fxtap_json *json, const fxtap_histograms *histograms)
-{
-    if (histograms == NULL) {
-        fxtap_json_null(json, NULL);
-        return;
-    }
-    fxtap_json_begin_object(json, NULL);
-    fxtap_json_double(json, "low", histograms->low);
-    fxtap_json_double(json, "high", histograms->high);
-    bins(json, "golden", histograms->golden, histograms->n_bins);
-    bins(json, "target", histograms->target, histograms->n_bins);
-    fxtap_json_end_object(json);
-}
-
-static void dtype(fxtap_json *json, const fxtap_pair *pair, fxtap_buffer *scratch)
-{
-    fxtap_dtype first = pair->golden_dtype != FXTAP_DTYPE_NONE ? pair->golden_dtype : pair->target_dtype;
-    fxtap_buffer_text(scratch, fxtap_dtype_name(first));
-    if (pair->target_dtype != first && pair->target_dtype != FXTAP_DTYPE_NONE) {
-        fxtap_buffer_printf(scratch, "/%s", fxtap_dtype_name(pair->target_dtype));
-    }
-    buffered(json, scratch);
-}
-
-/* The order of these is P in page.html. */
-static void write_pair(fxtap_json *json, const fxtap_pair *pair, size_t node, fxtap_buffer *scratch)
-{
-    fxtap_json_begin_array(json, NULL);
-    fxtap_json_uint(json, NULL, node);
-    fxtap_json_string(json, NULL, pair->name);
-    text_or_null(json, pair->target_name);
-    fxtap_json_int(json, NULL, (int64_t)pair->verdict);
-    fxtap_json_string(json, NULL, fxtap_pairing_name(pair->pairing));
-    number(json, pair, pair->rel_l2);
-    number(json, pair, pair->max_abs_err);
-    number(json, pair, pair->max_rel_err);
-    number(json, pair, pair->cosine);
-    number(json, pair, pair->max_ulp);
-    counted(json, pair, pair->mismatched);
-    counted(json, pair, pair->count);
-    dtype(json, pair, scratch);
-    bool has_golden = pair->golden_dtype != FXTAP_DTYPE_NONE;
-    fx_print_shape(scratch, has_golden ? pair->ndim : pair->target_ndim, has_golden ? pair->shape : pair->target_shape, ", ");
-    buffered(json, scratch);
-    if (pair->position[0] != '\0') {
-        fxtap_buffer_printf(scratch, "%s %s", fx_io_name(pair->io), pair->position);
-    }
-    buffered(json, scratch);
-    text_or_null(json, pair->detail);
-    worst(json, pair, scratch);
-    histogram(json, pair->histograms);
-    number(json, pair, pair->rtol);
-    number(json, pair, pair->atol);
-    number(json, pair, pair->io == FXTAP_INPUT ? NAN : pair->growth);
-    number(json, pair, 1.0 - pair->cosine);
-    fxtap_json_end_array(json);
-}
-
-static bool same_node(const fxtap_pair *a, const fxtap_pair *b)
-{
-    return a->rank == b->rank && a->graph == b->graph && a->step == b->step && strcmp(a->node, b->node) == 0 &&
-           strcmp(a->target, b->target) == 0;
-}
-
-/* The order of these is N in page.html. */
-static void write_node(fxtap_json *json, const fxtap_pair *pair, fxtap_buffer *scratch)
-{
-    fxtap_json_begin_array(json, NULL);
-    fxtap_json_string(json, NULL, pair->node);
-    fxtap_json_string(json, NULL, pair->target);
-    fxtap_json_int(json, NULL, pair->rank);
-    fxtap_json_uint(json, NULL, pair->graph);
-    fxtap_json_int(json, NULL, pair->step);
-    fxtap_json_uint(json, NULL, pair->order);
-    if (pair->source_file[0] != '\0') {
-        fxtap_buffer_printf(scratch, "%s:%" PRId32, pair->source_file, pair->source_line);
-    }
-    buffered(json, scratch);
-    fxtap_json_string(json, NULL, pair->source_code);
-    fxtap_json_string(json, NULL, pair->module_path);
-    fxtap_json_end_array(json);
-}
-
-static void write_rows(fxtap_json *json, const fxtap_report *report, fxtap_buffer *scratch)
-{
-    fxtap_json_begin_array(json, "nodes");
-    for (size_t i = 0; i < report->n_pairs; i++) {
-        if (i == 0 || !same_node(&report->pairs[i], &report->pairs[i - 1])) {
-            write_node(json, &report->pairs[i], scratch);
-        }
-    }
-    fxtap_json_end_array(json);
-    fxtap_json_begin_array(json, "pairs");
-    size_t node = 0;
-    for (size_t i = 0; i < report->n_pairs; i++) {
-        node += i > 0 && !same_node(&report->pairs[i], &report->pairs[i - 1]);
-        write_pair(json, &report->pairs[i], node, scratch);
-    }
-    fxtap_json_end_array(json);
-}
+/* ---- origins ---- */
 
 static void write_around(fxtap_json *json, const fxtap_neighbourhood *around)
 {
@@ -200,18 +379,21 @@ static void write_around(fxtap_json *json, const fxtap_neighbourhood *around)
     fxtap_json_end_object(json);
 }
 
-static void write_origins(fxtap_json *json, const fxtap_report *report)
+static void write_origins(fxtap_json *json, const page *p)
 {
+    const fxtap_report *report = p->report;
     fxtap_json_begin_array(json, "origins");
     for (size_t i = 0; i < report->n_origins; i++) {
         const fxtap_origin *origin = &report->origins[i];
         fxtap_json_begin_object(json, NULL);
-        fxtap_json_uint(json, "pair", (uint64_t)(origin->pair - report->pairs));
+        fxtap_json_uint(json, "pair", p->row_of[origin->pair - report->pairs]);
         fxtap_json_string(json, "reason", fx_origin_reason_text(origin->reason));
         fxtap_json_double(json, "input_error", origin->input_error);
         fxtap_json_double(json, "growth", origin->growth);
         fxtap_json_uint(json, "carried", origin->n_carried);
         fxtap_json_string(json, "other", origin->other_target);
+        fxtap_json_string(json, "other_source", origin->other_source);
+        fxtap_json_string(json, "other_code", origin->other_code);
         fxtap_json_string(json, "literal", origin->literal);
         fxtap_json_string(json, "between", origin->between);
         fxtap_json_string(json, "between_source", origin->between_source);
@@ -224,6 +406,12 @@ static void write_origins(fxtap_json *json, const fxtap_report *report)
         fxtap_json_bool(json, "drift", origin->reason == FXTAP_ORIGIN_DRIFT);
         fxtap_json_bool(json, "before", origin->reason == FXTAP_ORIGIN_BEFORE);
         fxtap_json_bool(json, "follows", origin->follows);
+        int64_t step;
+        if (fx_update_before(report, origin, &step)) {
+            fxtap_json_int(json, "update", step);
+        } else {
+            fxtap_json_null(json, "update");
+        }
         if (origin->around != NULL) {
             write_around(json, origin->around);
         }
@@ -239,11 +427,23 @@ static void write_head(fxtap_json *json, const fxtap_report *report)
     fxtap_json_string(json, "target", report->target_path);
     fxtap_json_string(json, "verdict", fxtap_verdict_name(fxtap_report_verdict(report)));
     fxtap_json_bool(json, "stopped", report->stopped_early);
-    fxtap_json_uint(json, "carried", report->n_carried);
+    fxtap_json_uint(json, "missing", report->n_missing);
+    fxtap_json_string(json, "steps", report->steps);
+    fxtap_json_string(json, "explanation", report->explanation);
     fxtap_json_uint(json, "rules", report->n_rules);
     fxtap_json_begin_array(json, "verdicts");
     for (int verdict = 0; verdict < FXTAP_VERDICT_COUNT; verdict++) {
         fxtap_json_string(json, NULL, fxtap_verdict_name((fxtap_verdict)verdict));
+    }
+    fxtap_json_end_array(json);
+    fxtap_json_begin_array(json, "pairings");
+    for (int pairing = 0; pairing < FXTAP_PAIR_COUNT; pairing++) {
+        fxtap_json_string(json, NULL, fxtap_pairing_name((fxtap_pairing)pairing));
+    }
+    fxtap_json_end_array(json);
+    fxtap_json_begin_array(json, "evidence");
+    for (size_t i = 0; fxtap_evidence_name(i) != NULL; i++) {
+        fxtap_json_string(json, NULL, fxtap_evidence_name(i));
     }
     fxtap_json_end_array(json);
     fxtap_json_begin_array(json, "counts");
@@ -258,50 +458,44 @@ static void write_head(fxtap_json *json, const fxtap_report *report)
     fxtap_json_end_array(json);
 }
 
-static void write_data(const fxtap_report *report, fxtap_buffer *out)
+static void write_data(page *p)
 {
     fxtap_json json;
-    fxtap_buffer scratch;
-    fxtap_buffer_init(&scratch);
-    fxtap_json_init(&json, out, false);
+    fxtap_json_init(&json, p->out, false);
+    json.for_html = true;
     fxtap_json_begin_object(&json, NULL);
-    write_head(&json, report);
-    write_origins(&json, report);
-    write_rows(&json, report, &scratch);
+    write_head(&json, p->report);
+    write_groups(&json, p->report);
+    write_origins(&json, p);
+    write_rows(p);
     fxtap_json_end_object(&json);
-    if (fxtap_buffer_status(&scratch) != FXTAP_OK) {
-        out->status = scratch.status;
-    }
-    fxtap_buffer_clear(&scratch);
-}
-
-/* In JSON these characters stand in strings alone, where an escape means the same. */
-static void append_escaped(fxtap_buffer *out, const char *bytes, size_t length)
-{
-    size_t plain = 0;
-    for (size_t i = 0; i < length; i++) {
-        if (bytes[i] == '<' || bytes[i] == '>' || bytes[i] == '&') {
-            fxtap_buffer_append(out, bytes + plain, i - plain);
-            fxtap_buffer_printf(out, "\\u%04x", (unsigned)bytes[i]);
-            plain = i + 1;
-        }
-    }
-    fxtap_buffer_append(out, bytes + plain, length - plain);
 }
 
 void fx_report_print_html(const fxtap_report *report, fxtap_buffer *out)
 {
-    fxtap_buffer data;
-    fxtap_buffer_init(&data);
-    write_data(report, &data);
-    if (fxtap_buffer_status(&data) != FXTAP_OK) {
-        out->status = data.status;
-    } else {
-        const char *place = strstr(fx_compare_page, PLACE);
-        size_t before = (size_t)(place - fx_compare_page), after = before + strlen(PLACE);
+    page p = {.report = report, .out = out};
+    const char *at = strstr(fx_compare_page, PLACE);
+    size_t before = (size_t)(at - fx_compare_page), after = before + strlen(PLACE);
+    fx_arena_init(&p.arena);
+    fxtap_buffer_init(&p.scratch);
+    p.texts.arena = p.nodes.arena = p.tensors.arena = &p.arena;
+    if (find_order(&p)) {
+        intern(&p, &p.texts, "", 0);
         fxtap_buffer_append(out, fx_compare_page, before);
-        append_escaped(out, data.bytes, data.length);
+        write_data(&p);
         fxtap_buffer_append(out, fx_compare_page + after, fx_compare_page_bytes - after);
+    } else {
+        out->status = FXTAP_E_NOMEM;
     }
-    fxtap_buffer_clear(&data);
+    if (fxtap_buffer_status(&p.scratch) != FXTAP_OK) {
+        out->status = p.scratch.status;
+    }
+    fx_free(p.order);
+    fx_free(p.row_of);
+    fx_free(p.group_of);
+    fx_texts_clear(&p.texts);
+    fx_texts_clear(&p.nodes);
+    fx_texts_clear(&p.tensors);
+    fx_arena_clear(&p.arena);
+    fxtap_buffer_clear(&p.scratch);
 }

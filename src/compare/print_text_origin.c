@@ -1,6 +1,7 @@
 /* print_text_origin.c - where it began, for a terminal: a block for each of the first few origins, the rest in numbers. */
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "compare/page_text.h"
@@ -180,6 +181,15 @@ static void heading(const fx_page *p, const fxtap_origin *origin, bool is_first)
         fxtap_buffer_text(p->out, " in target");
     }
     fxtap_buffer_printf(p->out, "\n        %s\n", fx_origin_reason_text(origin->reason));
+    int64_t step;
+    if (fx_update_before(p->report, origin, &step)) {
+        char line[160];
+        snprintf(line, sizeof line, "the weights differ after step %" PRId64 "'s update, which was not dumped: compile "
+                 "opt.step as well", step);
+        fxtap_buffer_text(p->out, "        ");
+        fx_page_wrapped(p, line, 8);
+        fxtap_buffer_text(p->out, "\n");
+    }
 }
 
 /* What the pair rests on. */
@@ -195,8 +205,16 @@ static void pairing_line(const fx_page *p, const fxtap_pair *pair)
     fxtap_buffer_text(p->out, "\n");
 }
 
-static void origin_block(const fx_page *p, const fxtap_origin *origin, size_t n_again, bool is_first)
+/* An origin that is shown, and those that it stands for. */
+typedef struct shown_origin {
+    const fxtap_origin *origin;
+    size_t n_again;   /* the same operator in other calls */
+    size_t n_weights; /* other weights of the same call */
+} shown_origin;
+
+static void origin_block(const fx_page *p, const shown_origin *shown, bool is_first)
 {
+    const fxtap_origin *origin = shown->origin;
     const fxtap_pair *pair = origin->pair;
     heading(p, origin, is_first);
     if (origin->reason == FXTAP_ORIGIN_BEFORE) {
@@ -225,10 +243,14 @@ static void origin_block(const fx_page *p, const fxtap_origin *origin, size_t n_
         fx_page_counted(p, origin->n_carried, "operator", "operators");
         fxtap_buffer_text(p->out, "\n");
     }
-    if (n_again > 0) {
+    if (shown->n_weights > 0) {
+        fxtap_buffer_text(p->out, "        and ");
+        fx_page_counted(p, shown->n_weights, "more weight\n", "more weights\n");
+    }
+    if (shown->n_again > 0) {
         fx_page_label(p, "again");
         fxtap_buffer_text(p->out, "in ");
-        fx_page_counted(p, n_again, "other call of the graph\n", "other calls of the graph\n");
+        fx_page_counted(p, shown->n_again, "other call of the graph\n", "other calls of the graph\n");
     }
 }
 
@@ -238,28 +260,46 @@ static bool is_same_place(const fxtap_origin *a, const fxtap_origin *b)
            strcmp(a->pair->target, b->pair->target) == 0;
 }
 
+static bool are_weights_of_a_call(const fxtap_report *report, const fxtap_origin *a, const fxtap_origin *b)
+{
+    return a->reason == FXTAP_ORIGIN_WEIGHT && b->reason == FXTAP_ORIGIN_WEIGHT &&
+           fx_group_of(report, a->pair) == fx_group_of(report, b->pair);
+}
+
 typedef struct selection {
-    size_t shown[SHOWN_ORIGINS];
-    size_t again[SHOWN_ORIGINS]; /* the same operator in other calls */
+    shown_origin shown[SHOWN_ORIGINS];
     size_t n_shown;
     size_t n_more;
     size_t n_following;
 } selection;
 
+/* Counts an origin with one that is shown and stands for it; false where none does. */
+static bool is_stood_for(const fxtap_report *report, selection *chosen, const fxtap_origin *origin)
+{
+    for (size_t i = 0; i < chosen->n_shown; i++) {
+        shown_origin *shown = &chosen->shown[i];
+        if (are_weights_of_a_call(report, shown->origin, origin)) {
+            shown->n_weights++;
+            return true;
+        }
+        if (is_same_place(shown->origin, origin)) {
+            shown->n_again++;
+            return true;
+        }
+    }
+    return false;
+}
+
 static void choose(const fxtap_report *report, selection *out)
 {
     for (size_t i = 0; i < report->n_origins; i++) {
         const fxtap_origin *origin = &report->origins[i];
-        size_t same = 0;
-        while (same < out->n_shown && !is_same_place(&report->origins[out->shown[same]], origin)) {
-            same++;
-        }
-        if (same < out->n_shown) {
-            out->again[same]++;
-        } else if (origin->follows) {
+        if (origin->follows) {
             out->n_following++;
+        } else if (is_stood_for(report, out, origin)) {
+            continue;
         } else if (out->n_shown < SHOWN_ORIGINS) {
-            out->shown[out->n_shown++] = i;
+            out->shown[out->n_shown++] = (shown_origin){.origin = origin};
         } else {
             out->n_more++;
         }
@@ -268,29 +308,51 @@ static void choose(const fxtap_report *report, selection *out)
 
 /* ---- the operators that let an error grow most ---- */
 
+static bool is_same_operator(const fxtap_pair *a, const fxtap_pair *b)
+{
+    return a->graph == b->graph && strcmp(a->node, b->node) == 0 && strcmp(a->target, b->target) == 0;
+}
+
+/* Puts a pair where its growth belongs; of one operator's only the worst stays. Returns how many there are. */
+static size_t keep_grown(const fxtap_pair *list[SHOWN_GROWN], size_t n, const fxtap_pair *pair)
+{
+    size_t at = 0, last = 0;
+    while (last < n && !is_same_operator(list[last], pair)) {
+        last++;
+    }
+    while (at < n && list[at]->growth >= pair->growth) {
+        at++;
+    }
+    if (at == SHOWN_GROWN || at > last) {
+        return n;
+    }
+    bool is_new = last == n;
+    last = last < SHOWN_GROWN ? last : SHOWN_GROWN - 1;
+    memmove(&list[at + 1], &list[at], (last - at) * sizeof *list);
+    list[at] = pair;
+    return n + (is_new && n < SHOWN_GROWN);
+}
+
 static size_t list_grown(const fxtap_report *report, const fxtap_pair *out[SHOWN_GROWN])
 {
     size_t n = 0;
     for (size_t i = 0; i < report->n_pairs; i++) {
         const fxtap_pair *pair = &report->pairs[i];
         bool is_result = pair->io != FXTAP_INPUT && pair->verdict == FXTAP_DIFFERENT;
-        if (!is_result || !(pair->growth >= WORTH_SHOWING_GROWTH) || !isfinite(pair->growth)) {
-            continue;
+        if (is_result && pair->growth >= WORTH_SHOWING_GROWTH && isfinite(pair->growth)) {
+            n = keep_grown(out, n, pair);
         }
-        size_t at = n;
-        while (at > 0 && out[at - 1]->growth < pair->growth) {
-            at--;
-        }
-        if (at == SHOWN_GROWN) {
-            continue;
-        }
-        n += n < SHOWN_GROWN;
-        for (size_t k = n - 1; k > at; k--) {
-            out[k] = out[k - 1];
-        }
-        out[at] = pair;
     }
     return n;
+}
+
+/* "graph 1, step 0": where there is more than one. */
+static void grown_place(const fx_page *p, const fxtap_pair *pair)
+{
+    if (p->report->n_groups > 1 && pair->step >= 0) {
+        fx_page_label(p, "");
+        fxtap_buffer_printf(p->out, "%*sin graph %" PRIu32 ", step %" PRId64 "\n", 12, "", pair->graph, pair->step);
+    }
 }
 
 static void grown(const fx_page *p)
@@ -309,6 +371,7 @@ static void grown(const fx_page *p)
         fxtap_buffer_printf(p->out, "%*s", used < 30 ? 30 - used + 2 : 2, "");
         fx_page_two_numbers(p, "relative L2 ", list[i]->input_error, " to ", list[i]->rel_l2);
         fxtap_buffer_text(p->out, "\n");
+        grown_place(p, list[i]);
     }
 }
 
@@ -318,7 +381,7 @@ void fx_page_origins(const fx_page *p)
     selection chosen = {.n_shown = 0};
     choose(report, &chosen);
     for (size_t i = 0; i < chosen.n_shown; i++) {
-        origin_block(p, &report->origins[chosen.shown[i]], chosen.again[i], i == 0);
+        origin_block(p, &chosen.shown[i], i == 0);
     }
     if (chosen.n_more > 0) {
         fxtap_buffer_text(p->out, "\n        and ");
@@ -330,7 +393,7 @@ void fx_page_origins(const fx_page *p)
         fx_page_counted(p, chosen.n_following, "place in a later call differs", "places in later calls differ");
         fxtap_buffer_text(p->out, " too, which may follow from this\n");
     }
-    if (chosen.n_shown > 0 && report->origins[chosen.shown[0]].reason == FXTAP_ORIGIN_DRIFT) {
+    if (chosen.n_shown > 0 && chosen.shown[0].origin->reason == FXTAP_ORIGIN_DRIFT) {
         grown(p);
     }
     const fxtap_pair *non_finite = fxtap_report_first_non_finite(report);

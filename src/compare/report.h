@@ -157,6 +157,11 @@ fxtap_dtype fx_judged_dtype(fxtap_dtype golden, fxtap_dtype target);
 /* When all pairs are there: points origins at theirs, in order of execution; with `is_whole` also tells those that began
    in another call. */
 fxtap_status fx_link_origins(fxtap_report *report, bool is_whole);
+/* The group that a pair lies in. */
+const fxtap_group *fx_group_of(const fxtap_report *report, const fxtap_pair *pair);
+/* True for a weight that was equal in an earlier step, after which nothing differed either: what changed it was not dumped.
+   *step_out is that step. */
+bool fx_update_before(const fxtap_report *report, const fxtap_origin *origin, int64_t *step_out);
 /*
  * Which pairs get histograms: those of the first origins and the worst others. In a shard (not `is_whole`) any that may
  * be among these when the shards are merged. The caller frees *out, one flag a pair.

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -144,8 +145,8 @@ def test_asks_nothing_of_a_network(run: Run, tmp_path: Path) -> None:
 def multiply_rows(page: Path, target: Path, n: int) -> None:
     """Repeat a report's pairs until there are n."""
     text = page.read_text()
-    start = text.index('"pairs":[', text.index('"nodes":[')) + len('"pairs":[')
-    end = text.index("]}</script>", start)
+    start = text.index('"pairs":[') + len('"pairs":[')
+    end = text.index('],"texts":[', start)
     rows = text[start:end]
     times = n // 20
     target.write_text(text[:start] + ",".join([rows] * times) + text[end:])
@@ -165,4 +166,172 @@ def test_fifty_thousand_rows(run: Run, browser: Browser, tmp_path: Path) -> None
     assert browser.value(ROWS)
     search(browser, "mul_9 input")
     assert browser.value(SHOWN) == "2,500 of 50,000 pairs"
+    assert browser.messages == []
+
+
+def train(root: Path, wrong: str, n_steps: int = 6) -> None:
+    """Dump a small training run, optimizer aside, in which one thing may be wrong."""
+    torch = pytest.importorskip("torch")
+    fxtap = pytest.importorskip("fxtap")
+    torch.manual_seed(0)
+    layers = [torch.nn.Linear(8, 8), torch.nn.LayerNorm(8), torch.nn.Linear(8, 8), torch.nn.Linear(8, 1)]
+    model = torch.nn.Sequential(*layers)
+    rate = 0.25 if wrong == "rate" else 0.2
+    optimizer = torch.optim.SGD(model.parameters(), lr=rate)
+
+    def loss_of(x: Any) -> Any:
+        hidden = torch.nn.functional.gelu(model[:2](x), approximate="tanh" if wrong == "gelu" else "none")
+        return model[2:](hidden).square().mean()
+
+    torch.compiler.reset()
+    compiled = torch.compile(loss_of, backend="fxtap", options={"data_dump.type": "npy", "data_dump.path": str(root)})
+    for step in range(n_steps):
+        x = torch.randn(4, 8, generator=torch.Generator().manual_seed(step))
+        optimizer.zero_grad()
+        compiled(x).backward()
+        optimizer.step()
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("trained")
+    for wrong in ("nothing", "gelu", "rate"):
+        train(root / wrong, wrong)
+    return root
+
+
+@pytest.fixture
+def training(run: Run, browser: Browser, trained: Path, tmp_path: Path) -> Browser:
+    browser.messages.clear()
+    browser.open(make_page(run, tmp_path, trained / "nothing", trained / "gelu"))
+    return browser
+
+
+HEADS = "[...document.querySelectorAll('#head th')].map(h => h.textContent)"
+
+
+def test_what_follows_is_one_line_that_opens(training: Browser) -> None:
+    assert training.value("document.querySelectorAll('.origin').length") == 1
+    assert training.value("document.querySelector('h2').textContent") == "Where it began"
+    *again, line = training.value("[...document.querySelectorAll('summary')].map(s => s.textContent)")
+    assert all(re.fullmatch(r"again in [1-5] other calls? of the graph", other) for other in again)
+    n = int(re.match(r"(\d+) places in later calls differ too, which may follow from this", line)[1])  # type: ignore[index]
+    assert n > 5
+    training.value("[...document.querySelectorAll('details')].at(-1).open = true")
+    training.value("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(1))))")
+    items = training.value("[...document.querySelectorAll('details li')].map(i => i.textContent)")
+    assert len(items) == n
+    assert all(re.search(r"graph \d+, step [0-5]", item) for item in items)
+    training.value("document.querySelector('details li button').click()")
+    assert training.value("$('detail').style.display") == "block"
+    assert training.messages == []
+
+
+def test_page_and_text_tell_one_number_of_carrying_operators(run: Run, training: Browser, trained: Path) -> None:
+    text = run("compare", trained / "nothing", trained / "gelu").stdout
+    (carried,) = re.findall(r"carried on by ([0-9,]+) operators", text)
+    label = "[...document.querySelectorAll('.origin dt')].find(t => t.textContent === 'carried on')"
+    assert training.value(f"{label}.nextSibling.textContent") == f"by {carried} operators"
+    assert "carry" not in training.value("$('summary').textContent")
+
+
+def test_rows_of_several_steps_are_told_apart(training: Browser) -> None:
+    assert {"graph", "step"} <= set(training.value(HEADS))
+    search(training, "gelu output")
+    rows = training.value(
+        "[...document.querySelectorAll('#rows tr')].filter(r => r.children.length).map(r => r.textContent)"
+    )
+    assert len(rows) == len(set(rows)) > 6
+
+
+def test_one_step_needs_no_column_of_steps(chain: Browser) -> None:
+    assert not {"rank", "graph", "step"} & set(chain.value(HEADS))
+
+
+def test_rows_stand_in_order_of_execution(training: Browser) -> None:
+    """A backward stands behind its own forward."""
+    calls = training.value("pairs.map(groupOf).map(g => [g[2], g[1]])")
+    order = list(dict.fromkeys(map(tuple, calls)))
+    forward, backward = sorted({graph for _, graph in order})
+    assert order == [(step, graph) for step in range(6) for graph in (forward, backward)]
+
+
+def test_colours_have_a_legend(training: Browser) -> None:
+    legend = training.value("[...$('legend').children].map(c => c.textContent)")
+    assert legend[-1] == "where it began"
+    assert {"same", "different"} <= set(legend)
+    assert training.messages == []
+
+
+def test_weights_of_a_call_are_one_place(run: Run, browser: Browser, trained: Path, tmp_path: Path) -> None:
+    browser.messages.clear()
+    browser.open(make_page(run, tmp_path, trained / "nothing", trained / "rate"))
+    assert browser.value("document.querySelectorAll('.origin').length") == 1
+    lines = browser.value("[...document.querySelectorAll('summary')].map(s => s.textContent)")
+    assert re.fullmatch(r"and [2-7] more weights of this call", lines[0])
+    assert "after step 0's update, which was not dumped: compile opt.step" in browser.value(
+        "document.querySelector('.origin').textContent"
+    )
+    assert browser.messages == []
+
+
+def test_the_page_holds_each_text_once(run: Run, trained: Path, tmp_path: Path) -> None:
+    """A step more costs numbers alone: names, lines and modules are there already."""
+    page = make_page(run, tmp_path, trained / "nothing", trained / "gelu").read_text()
+    data = json.loads(re.search(r'<script id="data" type="application/json">(.*?)</script>', page, re.S)[1])  # type: ignore[index]
+    assert len(data["texts"]) == len(set(data["texts"]))
+    assert len(data["tensors"]) < len(data["pairs"]) / 4
+    size = len(json.dumps(data["pairs"], separators=(",", ":")))
+    assert size / len(data["pairs"]) < 150
+
+
+@pytest.mark.parametrize("is_missing", [True, False])
+def test_what_is_written_differently_looks_like_no_failure(
+    is_missing: bool, run: Run, browser: Browser, tmp_path: Path
+) -> None:
+    """A tensor that target alone has; in the page's data, which a reader may trust, it is missing or is not."""
+    write_chain(tmp_path / "good")
+    write_chain(tmp_path / "bad")
+    folder = tmp_path / "bad" / "worldsize1_global_rank0" / "graph_1" / "0"
+    np.save(folder / "extra-aten.exp.default.OUTPUT.0.20251017071211000099.npy", np.ones(3, dtype=np.float32))
+    page = make_page(run, tmp_path, tmp_path / "good", tmp_path / "bad")
+    text = page.read_text()
+    start = text.index('],"tensors":[')
+    given = re.search(r'\[\d+,(?:null|"extra[^"]*"),(?:null|"[^"]*"),0,[^]]*\]', text[start:])
+    assert given is not None
+    fields = given[0].split(",")
+    fields[-3] = str(int(is_missing))
+    page.write_text(text[:start] + text[start:].replace(given[0], ",".join(fields)))
+    browser.messages.clear()
+    browser.open(page)
+    search(browser, "extra")
+    colour = browser.value(
+        "[...document.querySelectorAll('#rows td')].find(c => c.textContent === 'only in target').style.color"
+    )
+    assert colour == ("var(--other)" if is_missing else "var(--rewritten)")
+    assert ("written differently" in browser.value("$('summary').textContent")) == (not is_missing)
+    assert browser.messages == []
+
+
+def test_a_region_tells_what_it_is_made_of(run: Run, browser: Browser, tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    fxtap = pytest.importorskip("fxtap")
+    table = torch._decomp.get_decompositions([torch.ops.aten.native_layer_norm])
+    torch.manual_seed(0)
+    norm, x = torch.nn.LayerNorm(16), torch.randn(4, 16)
+    for side, decompositions in (("good", None), ("bad", table)):
+        config = fxtap.CompilerConfig()
+        config.debug.data_dump.type = "npy"
+        config.debug.data_dump.path = str(tmp_path / side)
+        backend = fxtap.get_npu_backend(compiler_config=config, custom_decompositions=decompositions)
+        torch.compiler.reset()
+        with torch.no_grad():
+            torch.compile(lambda x: norm(x.exp()).sin(), backend=backend)(x)
+    browser.messages.clear()
+    browser.open(make_page(run, tmp_path, tmp_path / "good", tmp_path / "bad"))
+    assert browser.value("pairs.findIndex(p => p[P.nGolden] > 0)") >= 0
+    browser.value("table.choose(pairs.findIndex(p => p[P.nGolden] > 0), true)")
+    detail = browser.value("$('detail').textContent")
+    assert re.search(r"native_layer_norm: 1 operator against [4-9]", detail)
+    assert "rests on" in detail
     assert browser.messages == []
