@@ -355,6 +355,30 @@ static void append_bar(fxtap_buffer *out, size_t eighths)
     }
 }
 
+/* The lower edge of a bin; the width of the whole range may be beyond float64. */
+static double edge(const places *found, size_t bin)
+{
+    double width = found->high - found->low, part = (double)bin / N_BINS;
+    return isinf(width) ? found->low * (1 - part) + found->high * part : found->low + width / N_BINS * (double)bin;
+}
+
+/* As many digits as tell the edges apart. */
+static int label_digits(const places *found)
+{
+    double size = fmax(fabs(found->low), fabs(found->high));
+    double digits = ceil(log10(size) - log10(found->high / N_BINS - found->low / N_BINS)) + 1;
+    return digits <= 4 ? 4 : digits < 17 ? (int)digits : 17;
+}
+
+static void append_label(fxtap_buffer *out, const char *indent, double value, int n_digits, int columns)
+{
+    fxtap_buffer label;
+    fxtap_buffer_init(&label);
+    text_append_number(&label, value, n_digits);
+    fxtap_buffer_printf(out, "%s%*s", indent, columns, label.bytes);
+    fxtap_buffer_clear(&label);
+}
+
 static void append_bins(fxtap_buffer *out, const char *indent, const uint64_t *bins, const places *found,
                         size_t bar_width)
 {
@@ -362,20 +386,19 @@ static void append_bins(fxtap_buffer *out, const char *indent, const uint64_t *b
     for (size_t i = 0; i < N_BINS; i++) {
         most = bins[i] > most ? bins[i] : most;
     }
-    double step = (found->high - found->low) / N_BINS;
+    int n_digits = label_digits(found);
+    int columns = n_digits + 7; /* a sign, a point, and an exponent of five */
     for (size_t i = 0; i < N_BINS; i++) {
-        fxtap_buffer label;
-        fxtap_buffer_init(&label);
-        text_append_number(&label, found->low + step * (double)i, 4);
-        fxtap_buffer_printf(out, "%s%11s  ", indent, label.bytes);
-        fxtap_buffer_clear(&label);
+        append_label(out, indent, edge(found, i), n_digits, columns);
+        fxtap_buffer_text(out, "  ");
         size_t eighths = (size_t)((double)bins[i] / (double)most * (double)bar_width * 8.0);
         append_bar(out, bins[i] > 0 && eighths == 0 ? 1 : eighths);
         fxtap_buffer_text(out, bins[i] > 0 ? " " : "");
         text_append_count(out, bins[i]);
         fxtap_buffer_text(out, "\n");
     }
-    fxtap_buffer_printf(out, "%s%11.4g\n", indent, found->high);
+    append_label(out, indent, found->high, n_digits, columns);
+    fxtap_buffer_text(out, "\n");
 }
 
 fxtap_status values_append_histogram(fxtap_buffer *out, const char *indent, const fxtap_npy *npy, size_t width)
@@ -388,13 +411,12 @@ fxtap_status values_append_histogram(fxtap_buffer *out, const char *indent, cons
         return FXTAP_OK;
     }
     fxtap_status status = scan(view, &found);
-    if (status != FXTAP_OK || found.n_finite < FEWEST || !(found.low < found.high) ||
-        isinf(found.high - found.low)) {
+    if (status != FXTAP_OK || found.n_finite < FEWEST || !(found.low < found.high)) {
         return status;
     }
     status = fxtap_stats_histogram(view, found.low, found.high, N_BINS, bins);
     if (status == FXTAP_OK) {
-        size_t taken = strlen(indent) + 11 + 2 + 1 + 13;
+        size_t taken = strlen(indent) + (size_t)label_digits(&found) + 7 + 2 + 1 + 13;
         size_t bar_width = width > taken + 10 ? width - taken : 10;
         append_bins(out, indent, bins, &found, bar_width < 50 ? bar_width : 50);
     }

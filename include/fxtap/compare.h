@@ -171,7 +171,7 @@ typedef struct fxtap_pair {
     uint64_t nan_mismatched, inf_mismatched;
     double input_error;        /* results: the largest rel_l2 of the node's inputs; NaN where not known */
     double growth;             /* results: rel_l2 / input_error; NaN where either is not known or both are 0 */
-    const fxtap_coordinate *worst;
+    const fxtap_coordinate *worst; /* what is NaN or infinite on one side alone stands first */
     size_t n_worst;
     bool has_hashes;           /* of both sides' contents, as recorded */
     fxtap_hash128 golden_hash, target_hash;

@@ -53,6 +53,37 @@ static void cosine(const fx_page *p, double value)
     }
 }
 
+static void limit_line(const fx_page *p, const char *name, double value, double limit, bool is_broken)
+{
+    if (is_broken) {
+        fx_page_label(p, "");
+        fx_page_two_numbers(p, name, value, ", the limit is ", limit);
+        fxtap_buffer_text(p->out, "\n");
+    }
+}
+
+/* Which of the metrics that a rule limits are beyond their limits: nothing else may say why the pair differs. */
+static void limit_lines(const fx_page *p, const fxtap_pair *pair)
+{
+    fx_tolerance given;
+    fx_tolerance_for(p->report->rules, p->report->n_rules, pair, &given);
+    limit_line(p, "cosine ", pair->cosine, given.min_cosine, given.min_cosine >= 0 && pair->cosine < given.min_cosine);
+    limit_line(p, "max abs ", pair->max_abs_err, given.max_abs, given.max_abs >= 0 && pair->max_abs_err > given.max_abs);
+    limit_line(p, "relative L2 ", pair->rel_l2, given.max_rel_l2,
+               given.max_rel_l2 >= 0 && pair->rel_l2 > given.max_rel_l2);
+    limit_line(p, "max ulp ", pair->max_ulp, given.max_ulp, given.max_ulp >= 0 && pair->max_ulp > given.max_ulp);
+}
+
+/* "3 elements are NaN on one side alone", and the beginning of the next line. */
+static void non_finite_line(const fx_page *p, uint64_t n, const char *one, const char *more)
+{
+    if (n > 0) {
+        fx_page_counted(p, n, "element ", "elements ");
+        fxtap_buffer_text(p->out, n == 1 ? one : more);
+        fx_page_label(p, "");
+    }
+}
+
 static void error_lines(const fx_page *p, const fxtap_pair *pair)
 {
     fx_page_label(p, "error");
@@ -61,13 +92,21 @@ static void error_lines(const fx_page *p, const fxtap_pair *pair)
         fxtap_buffer_text(p->out, "\n");
         return;
     }
-    fxtap_buffer_text(p->out, "relative L2 ");
-    fx_page_number(p, pair->rel_l2);
-    fxtap_buffer_text(p->out, ", max abs ");
-    fx_page_number(p, pair->max_abs_err);
-    cosine(p, pair->cosine);
-    fxtap_buffer_text(p->out, "\n");
-    fx_page_label(p, "");
+    uint64_t n_not_finite = pair->nan_mismatched + pair->inf_mismatched;
+    if (n_not_finite > 0) {
+        non_finite_line(p, pair->nan_mismatched, "is NaN on one side alone\n", "are NaN on one side alone\n");
+        non_finite_line(p, pair->inf_mismatched, "is infinite on one side, or of the other sign\n",
+                        "are infinite on one side, or of the other sign\n");
+    }
+    if (n_not_finite == 0 || pair->max_abs_err > 0) { /* NaN: nothing is finite on both sides */
+        fxtap_buffer_text(p->out, n_not_finite > 0 ? "elsewhere relative L2 " : "relative L2 ");
+        fx_page_number(p, pair->rel_l2);
+        fxtap_buffer_text(p->out, ", max abs ");
+        fx_page_number(p, pair->max_abs_err);
+        cosine(p, pair->cosine);
+        fxtap_buffer_text(p->out, "\n");
+        fx_page_label(p, "");
+    }
     fx_page_count(p, pair->mismatched);
     fxtap_buffer_text(p->out, " of ");
     fx_page_counted(p, pair->count, "element outside", "elements outside");
@@ -76,6 +115,7 @@ static void error_lines(const fx_page *p, const fxtap_pair *pair)
     fxtap_buffer_text(p->out, ", atol ");
     fx_page_number(p, pair->atol);
     fxtap_buffer_text(p->out, "\n");
+    limit_lines(p, pair);
 }
 
 static void text_line(const fx_page *p, const char *label, const char *before, const char *text, bool keep_end)

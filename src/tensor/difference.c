@@ -37,7 +37,7 @@ static const fx_difference_kernels *kernels(void)
 
 void fx_difference_init(fx_difference *difference, const fx_difference_options *options)
 {
-    *difference = (fx_difference){.options = *options, .first_non_finite = UINT64_MAX};
+    *difference = (fx_difference){.options = *options};
     size_t n = options->n_worst;
     difference->options.n_worst = n < 1 ? 1 : n > FX_DIFFERENCE_WORST_MAX ? FX_DIFFERENCE_WORST_MAX : n;
 }
@@ -107,9 +107,10 @@ void fx_difference_offer(fx_difference_place *place, size_t i, double error, dou
     offer_ratio(difference, point, error);
 }
 
-void fx_difference_non_finite(fx_difference_place *place, size_t i, bool golden_nan, bool target_nan, bool equal)
+void fx_difference_non_finite(fx_difference_place *place, size_t i, double golden, double target, bool equal)
 {
     fx_difference *difference = place->difference;
+    bool golden_nan = isnan(golden), target_nan = isnan(target);
     if (equal) {
         difference->within_1e3++;
         difference->within_5e3++;
@@ -119,9 +120,7 @@ void fx_difference_non_finite(fx_difference_place *place, size_t i, bool golden_
     difference->mismatched++;
     difference->nan_mismatched += golden_nan != target_nan;
     difference->inf_mismatched += golden_nan == target_nan;
-    if (index < difference->first_non_finite) {
-        difference->first_non_finite = index;
-    }
+    fx_difference_keep_non_finite(difference, &(fx_difference_point){index, INFINITY, golden, target});
 }
 
 void fx_difference_lane_sums(const fx_difference_part *part, fx_difference_sums *out)
@@ -214,8 +213,7 @@ static size_t count_non_finite(fx_difference_place *place, fxtap_dtype dtype, co
         fx_values_to_f64(dtype, element(target, dtype, first), count, a);
         for (size_t i = 0; i < count; i++) {
             if (!is_finite_pair(b[i], a[i])) {
-                bool b_nan = isnan(b[i]), a_nan = isnan(a[i]);
-                fx_difference_non_finite(place, first + i, b_nan, a_nan, a[i] == b[i] || (a_nan && b_nan));
+                fx_difference_non_finite(place, first + i, b[i], a[i], a[i] == b[i] || (isnan(a[i]) && isnan(b[i])));
                 found++;
             }
         }

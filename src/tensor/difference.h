@@ -65,7 +65,8 @@ typedef struct fx_difference {
     uint64_t within_5e3;
     uint64_t max_ulp;
     uint64_t max_abs_exact;
-    uint64_t first_non_finite; /* index of the first mismatched pair that is not finite; UINT64_MAX: none */
+    size_t n_non_finite;       /* of the points below: the first mismatched pairs that are not finite */
+    fx_difference_point non_finite[FX_DIFFERENCE_WORST_MAX];
     bool differs;              /* bits, or saved dtypes */
     bool has_ulp;
     long double error_sum;
@@ -103,7 +104,7 @@ typedef struct fx_difference_result {
     double within_5e3;
     double max_ulp;
     size_t n_worst; /* fewer than asked for where fewer elements differ */
-    fx_difference_point worst[FX_DIFFERENCE_WORST_MAX];
+    fx_difference_point worst[FX_DIFFERENCE_WORST_MAX]; /* pairs that are not finite stand first, by index; error: infinite */
 } fx_difference_result;
 
 void fx_difference_init(fx_difference *difference, const fx_difference_options *options);

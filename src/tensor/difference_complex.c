@@ -68,9 +68,10 @@ static size_t add_chunk(fx_difference_place *place, fx_difference_part *part, fx
             }
             n_finite++;
         } else {
-            bool golden_nan = is_nan_complex(b), target_nan = is_nan_complex(a);
-            bool equal = (golden_nan && target_nan) || (b[0] == a[0] && b[1] == a[1]);
-            fx_difference_non_finite(place, first + k, golden_nan, target_nan, equal);
+            double golden_size = is_nan_complex(b) ? (double)NAN : hypot(b[0], b[1]);
+            double target_size = is_nan_complex(a) ? (double)NAN : hypot(a[0], a[1]);
+            bool equal = (isnan(golden_size) && isnan(target_size)) || (b[0] == a[0] && b[1] == a[1]);
+            fx_difference_non_finite(place, first + k, golden_size, target_size, equal);
         }
     }
     return n_finite;

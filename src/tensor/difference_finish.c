@@ -24,6 +24,20 @@ static void merge_worst(fx_difference *into, const fx_difference *from)
     into->floor = n == into->options.n_worst ? merged[n - 1].error : 0;
 }
 
+void fx_difference_keep_non_finite(fx_difference *difference, const fx_difference_point *point)
+{
+    size_t capacity = difference->options.n_worst, at = difference->n_non_finite;
+    while (at > 0 && difference->non_finite[at - 1].index > point->index) {
+        at--;
+    }
+    if (at == capacity) {
+        return;
+    }
+    size_t last = difference->n_non_finite < capacity ? difference->n_non_finite++ : capacity - 1;
+    memmove(&difference->non_finite[at + 1], &difference->non_finite[at], (last - at) * sizeof *point);
+    difference->non_finite[at] = *point;
+}
+
 void fx_difference_combine(fx_difference *into, const fx_difference *from)
 {
     into->count += from->count;
@@ -35,8 +49,9 @@ void fx_difference_combine(fx_difference *into, const fx_difference *from)
     into->within_5e3 += from->within_5e3;
     into->max_ulp = from->max_ulp > into->max_ulp ? from->max_ulp : into->max_ulp;
     into->max_abs_exact = from->max_abs_exact > into->max_abs_exact ? from->max_abs_exact : into->max_abs_exact;
-    into->first_non_finite =
-        from->first_non_finite < into->first_non_finite ? from->first_non_finite : into->first_non_finite;
+    for (size_t i = 0; i < from->n_non_finite; i++) {
+        fx_difference_keep_non_finite(into, &from->non_finite[i]);
+    }
     into->differs = into->differs || from->differs;
     into->has_ulp = into->has_ulp || from->has_ulp;
     into->error_sum += from->error_sum;
@@ -99,16 +114,19 @@ void fx_difference_finish(const fx_difference *difference, fx_difference_result 
         .mismatched = difference->mismatched,
         .nan_mismatched = difference->nan_mismatched,
         .inf_mismatched = difference->inf_mismatched,
-        .first_non_finite = difference->first_non_finite,
+        .first_non_finite = difference->n_non_finite > 0 ? difference->non_finite[0].index : UINT64_MAX,
         .max_rel_err = difference->max_rel.error,
         .max_rel_index = difference->max_rel.index,
         .max_abs_exact = difference->max_abs_exact,
         .within_1e3 = share(difference->within_1e3, difference->count),
         .within_5e3 = share(difference->within_5e3, difference->count),
         .max_ulp = difference->has_ulp ? (double)difference->max_ulp : (double)NAN,
-        .n_worst = difference->n_worst,
+        .n_worst = difference->n_non_finite,
     };
-    memcpy(out->worst, difference->worst, difference->n_worst * sizeof *out->worst);
+    memcpy(out->worst, difference->non_finite, difference->n_non_finite * sizeof *out->worst);
+    for (size_t i = 0; i < difference->n_worst && out->n_worst < difference->options.n_worst; i++) {
+        out->worst[out->n_worst++] = difference->worst[i];
+    }
     if (difference->n_worst > 0) {
         out->max_abs_err = difference->worst[0].error;
         out->max_abs_index = difference->worst[0].index;

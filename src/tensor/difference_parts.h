@@ -23,8 +23,11 @@ typedef struct fx_difference_sums {
     long double product;
 } fx_difference_sums;
 
-/* One pair that is not finite on both sides. */
-void fx_difference_non_finite(fx_difference_place *place, size_t i, bool golden_nan, bool target_nan, bool equal);
+/* One pair that is not finite on both sides; complex: the moduli, NaN where a part is. */
+void fx_difference_non_finite(fx_difference_place *place, size_t i, double golden, double target, bool equal);
+
+/* Keeps the first such points of all, whatever the order in which they come. */
+void fx_difference_keep_non_finite(fx_difference *difference, const fx_difference_point *point);
 
 /* The counts and sums of a part's finite pairs. */
 void fx_difference_take(fx_difference *difference, const fx_difference_part *part, const fx_difference_sums *sums,

@@ -391,3 +391,68 @@ def test_an_interrupt_ends_it_without_a_trace(program: str, tmp_path: Path) -> N
     if process.returncode != 0:
         assert out == b""
         assert sorted(path.name for path in tmp_path.iterdir()) == ["bad", "good"]
+
+
+def save_pair(folder: Path, golden: list[float], target: list[float]) -> tuple[Path, Path]:
+    for name, values in (("golden.npy", golden), ("target.npy", target)):
+        np.save(folder / name, np.array(values, dtype=np.float32))
+    return folder / "golden.npy", folder / "target.npy"
+
+
+NAN, INF = float("nan"), float("inf")
+
+
+@pytest.mark.parametrize(
+    ("golden", "target", "says", "places"),
+    [
+        ([1, 2, 3, 4], [1, NAN, 3, NAN], ["2 elements are NaN on one side alone"], [1, 3]),
+        ([INF, 2, 3, -INF], [-INF, 2, 3, -INF], ["1 element is infinite on one side, or of the other sign"], [0]),
+        ([NAN, NAN], [1, 2], ["2 elements are NaN on one side alone"], [0, 1]),
+        (
+            [1, 2, 3, 4],
+            [5, NAN, INF, 4],
+            ["1 element is NaN on one side alone", "1 element is infinite", "elsewhere relative L2 "],
+            [1, 2, 0],
+        ),
+    ],
+)
+def test_values_that_are_not_finite_are_counted_and_placed(
+    golden: list[float], target: list[float], says: list[str], places: list[int], run: Run, tmp_path: Path
+) -> None:
+    sides = save_pair(tmp_path, golden, target)
+    text = run("compare", *sides).stdout
+    assert all(line in text for line in says)
+    assert "L2 nan" not in text
+    assert ("relative L2" in text) == ("elsewhere relative L2 " in says)
+    assert [int(at) for at in re.findall(r"at \[(\d+)\]: golden", text)] == places
+    run("compare", *sides, "-q", "--json", tmp_path / "report.json")
+    (pair,) = strict_json((tmp_path / "report.json").read_text())["pairs"]
+    assert [point["index"] for point in pair["worst"]] == places
+
+
+def test_thousands_that_are_not_finite_show_the_first(run: Run, tmp_path: Path) -> None:
+    """The first of all, in whatever parts the tensor is read."""
+    golden = np.ones(50_000, dtype=np.float32)
+    target = golden.copy()
+    target[7::5] = np.nan
+    target[:3] = 2
+    np.save(tmp_path / "golden.npy", golden)
+    np.save(tmp_path / "target.npy", target)
+    run("compare", tmp_path / "golden.npy", tmp_path / "target.npy", "-q", "--json", tmp_path / "report.json")
+    (pair,) = strict_json((tmp_path / "report.json").read_text())["pairs"]
+    assert [point["index"] for point in pair["worst"]] == [7, 12, 17, 22, 27]
+    assert pair["nan_mismatched"] == len(golden[7::5])
+    assert pair["max_abs_err"] == 1
+
+
+@pytest.mark.parametrize(
+    ("option", "limit", "says"),
+    [("--rel-l2", "0.001", "relative L2 "), ("--max-abs", "1e-6", "max abs "), ("--cosine", "0.9999999", "cosine ")],
+)
+def test_a_limit_that_alone_makes_the_difference_is_named(
+    option: str, limit: str, says: str, run: Run, tmp_path: Path
+) -> None:
+    sides = save_pair(tmp_path, [1, 2, 3], [1.01, 2, 2.99])
+    text = run("compare", *sides, option, limit).stdout
+    assert re.search(rf"^ +{says}\S+, the limit is {float(limit):g}$", text, re.M), text
+    assert "the limit is" not in run("compare", *sides).stdout

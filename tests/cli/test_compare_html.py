@@ -335,3 +335,18 @@ def test_a_region_tells_what_it_is_made_of(run: Run, browser: Browser, tmp_path:
     assert re.search(r"native_layer_norm: 1 operator against [4-9]", detail)
     assert "rests on" in detail
     assert browser.messages == []
+
+
+def test_values_that_are_not_finite_are_counted_and_placed(run: Run, browser: Browser, tmp_path: Path) -> None:
+    np.save(tmp_path / "good.npy", np.array([1, 2, 3, np.inf], dtype=np.float32))
+    np.save(tmp_path / "bad.npy", np.array([1, np.nan, 3, -np.inf], dtype=np.float32))
+    browser.messages.clear()
+    browser.open(make_page(run, tmp_path, tmp_path / "good.npy", tmp_path / "bad.npy"))
+    browser.value("table.choose(0, true)")
+    detail = browser.value("$('detail').textContent")
+    assert "1 element is NaN on one side alone" in detail
+    assert "1 element is infinite on one side" in detail
+    assert "relative L2" not in detail
+    assert "[1]  golden 2, target nan" in detail
+    assert "[3]  golden inf, target -inf" in detail
+    assert browser.messages == []

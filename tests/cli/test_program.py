@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import itertools
 import json
 import os
 import re
@@ -410,3 +411,18 @@ def test_help_of_a_command(run: Run) -> None:
     assert run("help", "ls").stdout == run("ls", "--help").stdout
     assert run("help").stdout == run("--help").stdout
     assert run("help", "nonsense").returncode == 2
+
+
+@pytest.mark.parametrize(("low", "high"), [(1e8, 1e8 + 5), (-1.5e308, 1.5e308), (1.0, 1.0 + 1e-12), (-1.0, 3.0)])
+def test_edges_of_a_histogram_are_told_apart(low: float, high: float, run: Run, tmp_path: Path) -> None:
+    """Also where the range is narrow, and where its width is beyond float64."""
+    folder = tmp_path / "worldsize1_global_rank0" / "graph_1" / "0"
+    folder.mkdir(parents=True)
+    part = np.linspace(0, 1, 64)
+    np.save(folder / "a-aten.add.Tensor.OUTPUT.0.20251017071211000001.npy", low * (1 - part) + high * part)
+    lines = run("show", tmp_path, "a").stdout.splitlines()
+    labels = [float(line.split()[0]) for line in lines if "\u2588" in line]
+    assert len(labels) == 12
+    assert all(a < b for a, b in itertools.pairwise(labels))
+    assert labels[0] == pytest.approx(low, rel=1e-3)
+    assert labels[6] == pytest.approx(low / 2 + high / 2, rel=1e-3)
