@@ -172,7 +172,7 @@ def test_fifty_thousand_rows(run: Run, browser: Browser, tmp_path: Path) -> None
 def train(root: Path, wrong: str, n_steps: int = 6) -> None:
     """Dump a small training run, optimizer aside, in which one thing may be wrong."""
     torch = pytest.importorskip("torch")
-    fxtap = pytest.importorskip("fxtap")
+    pytest.importorskip("fxtap")
     torch.manual_seed(0)
     layers = [torch.nn.Linear(8, 8), torch.nn.LayerNorm(8), torch.nn.Linear(8, 8), torch.nn.Linear(8, 1)]
     model = torch.nn.Sequential(*layers)
