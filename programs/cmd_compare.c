@@ -68,8 +68,8 @@ static const char help[] =
     "  --run A[:B]       these runs (default: the latest)\n"
     "  --rank A[:B]      these ranks (default: all, by number)\n"
     "  --graph A[:B]     these graphs (default: all, by what they compute)\n"
-    "  --step A[:B]      these steps (default: all, by number)\n"
-    "  --op GLOB         only nodes, operators, modules or tensors that match\n"
+    "  --step A[:B]      golden's step A, target's step A or B; no range\n"
+    "  --op GLOB         only operators that match (man fxtap: PATTERNS)\n"
     "  --step-of GLOB    an iteration begins with the first graph that has a node\n"
     "                    which matches (default: found by what repeats)\n"
     "  --map FILE        pair what has other names: lines \"GOLDEN-NAME TARGET-NAME\",\n"
@@ -134,8 +134,8 @@ static const char *option_name(int id)
 static bool read_pair(int id, int64_t low, int64_t high, int64_t *golden, int64_t *target)
 {
     if (!parse_pair(optarg, low, high, golden, target)) {
-        misused("compare", "--%s takes A or A:B, two numbers from %" PRId64 " on, not '%s'", option_name(id), low,
-                optarg);
+        misused("compare", "--%s takes A or A:B (golden's and target's, no range), numbers from %" PRId64 " on, not '%s'",
+                option_name(id), low, optarg);
         return false;
     }
     return true;

@@ -230,9 +230,12 @@ static fxtap_status print_graph(fxtap_reader *reader, const graph_options *optio
     fxtap_buffer_init(&title);
     fxtap_buffer_printf(&title, "graph_%u (%s) of %s", (unsigned)info->graph, graph_kind_name(info->kind),
                         fxtap_reader_rank(reader, info->rank_i)->path);
+    char name[32]; /* what the graph itself is called in TorchAir's own format */
+    snprintf(name, sizeof name, "graph_%u", (unsigned)info->graph);
     fxtap_print_options print = {.struct_size = sizeof print, .title = title.bytes, .optimised = options->optimised};
     const char *format = options->html != NULL ? "html" : options->format;
     fxtap_status status = fxtap_print_format_from_name(format, &print.format);
+    print.title = status == FXTAP_OK && print.format == FXTAP_PRINT_TXT ? name : print.title;
     if (status == FXTAP_OK && print.format == FXTAP_PRINT_HTML) {
         status = print_page(reader, options, info, graph, &print, out);
     } else if (status == FXTAP_OK) {
@@ -354,7 +357,7 @@ int cmd_graph(int argc, char **argv)
         {0, "around", OPTION_TEXT, &chosen.around, "NODE",
          "that node and its neighbours alone; of the one graph\nthat has it, where none is chosen"},
         {0, "hops", OPTION_INT, &chosen.hops, "N", "how far they may be (1)"},
-        {0, "op", OPTION_TEXT, &chosen.op, "GLOB", "operators alone whose target matches: \"aten.add*\""},
+        {0, "op", OPTION_TEXT, &chosen.op, "GLOB", "operators alone that match: \"aten.add*\"\n(man fxtap: PATTERNS)"},
         {0, "module", OPTION_TEXT, &chosen.module, "GLOB", "operators alone in modules that match"},
         SELECTION_OPTIONS(chosen.chosen),
         {'o', "output", OPTION_TEXT, &chosen.output, "FILE", "write there, not to standard output"},

@@ -188,7 +188,7 @@ static void add_skipped(text_table *table, const fxtap_node_info *node)
     table_take(table, STYLE_DIM, &cell);
     fxtap_buffer_text(&cell, "skipped: ");
     text_append(&cell, node->skipped != NULL ? node->skipped : "not run");
-    table_take(table, STYLE_DIM, &cell);
+    table_take_over(table, STYLE_DIM, &cell);
     for (int i = 0; i < 4; i++) {
         table_take(table, STYLE_DIM, &cell);
     }
@@ -267,8 +267,26 @@ static void append_type_of(fxtap_buffer *cell, const fxtap_tensor_info *info)
     }
 }
 
-static void add_tensor(text_table *table, const fxtap_tensor_info *info, bool is_first)
+/* = "sum", of a file that holds one text. */
+static void append_text(fxtap_buffer *cell, const fxtap_tensor_list *list, size_t i)
 {
+    const fxtap_tensor_info *info = fxtap_tensor_list_at(list, i);
+    fxtap_npy *npy = NULL;
+    const char *text;
+    if (!info->has_meta || info->dtype != FXTAP_STRING || info->ndim != 0 || info->path == NULL) {
+        return;
+    }
+    if (fxtap_tensor_open(list, i, &npy) == FXTAP_OK && fxtap_npy_text(npy, &text) == FXTAP_OK) {
+        fxtap_buffer_text(cell, " = \"");
+        text_append(cell, text);
+        fxtap_buffer_text(cell, "\"");
+    }
+    fxtap_npy_close(npy);
+}
+
+static void add_tensor(text_table *table, const fxtap_tensor_list *list, size_t i, bool is_first)
+{
+    const fxtap_tensor_info *info = fxtap_tensor_list_at(list, i);
     static const char *const io_names[] = {"INPUT", "OUTPUT", "INOUT"};
     fxtap_buffer cell;
     fxtap_buffer_init(&cell);
@@ -282,6 +300,7 @@ static void add_tensor(text_table *table, const fxtap_tensor_info *info, bool is
     table_take(table, STYLE_PLAIN, &cell);
     table_cell(table, STYLE_DIM, info->arg_name);
     append_type_of(&cell, info);
+    append_text(&cell, list, i);
     table_take(table, info->skipped != NULL ? STYLE_DIM : info->has_meta ? STYLE_PLAIN : STYLE_BAD, &cell);
     add_three_numbers(table, &cell, is_scalar(info) ? NULL : info);
     if (info->has_stats) {
@@ -295,7 +314,7 @@ static void print_tensors(fxtap_buffer *out, const fxtap_tensor_list *list, cons
     text_table *table = table_create(tensor_columns, sizeof tensor_columns / sizeof *tensor_columns);
     for (size_t i = 0; i < n_rows; i++) {
         for (size_t j = rows[i].first; j < rows[i].end; j++) {
-            add_tensor(table, fxtap_tensor_list_at(list, j), j == rows[i].first);
+            add_tensor(table, list, j, j == rows[i].first);
         }
     }
     table_print(table, out);
@@ -322,6 +341,27 @@ static int print_step(fxtap_buffer *out, fxtap_reader *reader, const ls_options 
     free(rows);
     fxtap_tensor_list_free(list);
     return is_well ? EXIT_WELL : EXIT_TROUBLE;
+}
+
+/* One line on standard error where no operator was dumped at all. */
+static void explain_empty(fxtap_reader *reader, const fxtap_graph_info *const *graphs, size_t n_graphs)
+{
+    const fxtap_node_info *first = NULL;
+    for (size_t i = 0; i < n_graphs; i++) {
+        const fxtap_node_info *const *nodes;
+        size_t n_nodes;
+        if (graphs[i]->n_dumped > 0 || fxtap_reader_nodes(reader, graphs[i], &nodes, &n_nodes) != FXTAP_OK) {
+            return;
+        }
+        for (size_t j = 0; j < n_nodes && first == NULL; j++) {
+            const char *reason = nodes[j]->skipped;
+            bool is_told = reason != NULL && strcmp(reason, "not an operator") != 0 && strcmp(reason, "getitem") != 0;
+            first = is_told ? nodes[j] : NULL;
+        }
+    }
+    if (first != NULL) {
+        trouble("no operator was dumped: %s is skipped (%s)", first->name, first->skipped);
+    }
 }
 
 static int print_graph(fxtap_buffer *out, fxtap_reader *reader, const ls_options *options,
@@ -395,8 +435,22 @@ static int print_for_people(fxtap_reader *reader, const ls_options *options)
         fxtap_buffer_text(&out, i > 0 ? "\n" : "");
         result = print_graph(&out, reader, options, graphs[i]);
     }
+    explain_empty(reader, graphs, n_graphs);
     free(graphs);
     return flush_buffer(&out) ? result : EXIT_TROUBLE;
+}
+
+/* What was asked for is there; else says what is. */
+static bool is_there(fxtap_reader *reader, const ls_options *options)
+{
+    const fxtap_graph_info **graphs;
+    size_t n_graphs;
+    if (!select_graphs(reader, &options->chosen, &graphs, &n_graphs)) {
+        return false;
+    }
+    bool is_found = check_selection(reader, &options->chosen, options->all, graphs, n_graphs);
+    free(graphs);
+    return is_found;
 }
 
 static int list_dump(const char *path, const ls_options *options)
@@ -405,9 +459,10 @@ static int list_dump(const char *path, const ls_options *options)
     if (reader == NULL) {
         return EXIT_TROUBLE;
     }
-    int result = options->json  ? ls_print_json(reader, options)
-                 : options->csv ? ls_print_csv(reader, options)
-                                : print_for_people(reader, options);
+    int result = !is_there(reader, options) ? EXIT_TROUBLE
+                 : options->json            ? ls_print_json(reader, options)
+                 : options->csv             ? ls_print_csv(reader, options)
+                                            : print_for_people(reader, options);
     print_warnings(reader);
     fxtap_reader_close(reader);
     return result;
@@ -420,7 +475,7 @@ int cmd_ls(int argc, char **argv)
         {'l', "long", OPTION_FLAG, &chosen.is_long, NULL, "every tensor, not every operator"},
         {'a', "all", OPTION_FLAG, &chosen.all, NULL, "also operators that were not dumped, with the reason"},
         {'o', "op", OPTION_TEXT, &chosen.chosen.pattern, "GLOB",
-         "operators whose name, target, module path or tensor\nname matches: \"*gelu*\""},
+         "operators that match: \"*gelu*\" (man fxtap: PATTERNS)"},
         SELECTION_OPTIONS(chosen.chosen),
         {0, "sort", OPTION_TEXT, &chosen.sort, "KEY",
          "by order (of execution, the default), node, target,\nbytes, absmax, mean, std or nonfinite"},

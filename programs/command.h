@@ -46,11 +46,6 @@ bool parse_pair(const char *text, int64_t low, int64_t high, int64_t *first_out,
 /* Memory that is there, or the program ends with a line and EXIT_TROUBLE. */
 void *must_realloc(void *memory, size_t n_items, size_t item_bytes);
 
-/* ---- nearest.c ---- */
-
-/* The nearest of some names to what was typed, or NULL where none is near. */
-const char *nearest_name(const char *typed, const char *const *names, size_t n_names);
-
 /* ---- write.c ---- */
 
 /*

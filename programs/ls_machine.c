@@ -42,8 +42,7 @@ static bool is_listed(const ls_options *options, const fxtap_node_info *node)
 {
     const char *pattern = options->chosen.pattern;
     return (options->all || node->skipped == NULL) &&
-           (pattern == NULL || fxtap_glob_match(pattern, node->name) || fxtap_glob_match(pattern, node->target) ||
-            fxtap_glob_match(pattern, node->module_path));
+           (pattern == NULL || fxtap_node_matches(pattern, node));
 }
 
 /* ---- JSON ---- */

@@ -49,7 +49,7 @@ static int refuse(const char *name)
         names[i] = commands[i].name;
     }
     const char *what = name[0] == '-' ? "option" : "command";
-    const char *nearest = name[0] == '-' ? NULL : nearest_name(name, names, N_COMMANDS);
+    const char *nearest = name[0] == '-' ? NULL : fxtap_nearest_name(name, names, N_COMMANDS);
     if (nearest != NULL) {
         trouble("unknown %s \"%s\", did you mean %s? (see fxtap --help)", what, name, nearest);
     } else {

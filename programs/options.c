@@ -113,7 +113,7 @@ int options_unknown(const char *command_name, const struct option *table, const 
     }
     char typed[64];
     snprintf(typed, sizeof typed, "%.*s", (int)strcspn(argument + 2, "="), argument + 2);
-    const char *nearest = nearest_name(typed, names, n_names);
+    const char *nearest = fxtap_nearest_name(typed, names, n_names);
     if (nearest == NULL) {
         return misused(command_name, "unknown option \"--%s\"", typed);
     }

@@ -77,6 +77,50 @@ bool select_graphs(fxtap_reader *reader, const selection *chosen, const fxtap_gr
     return true;
 }
 
+/* Sets the range of the steps of the graphs; whether the one asked for is among them. */
+static bool find_step(fxtap_reader *reader, int64_t step, const fxtap_graph_info *const *graphs, size_t n_graphs,
+                      int64_t *first_out, int64_t *last_out)
+{
+    *first_out = *last_out = -1;
+    for (size_t i = 0; i < n_graphs; i++) {
+        const fxtap_step_info *const *steps;
+        size_t n = 0;
+        if (fxtap_reader_steps(reader, graphs[i], &steps, &n) != FXTAP_OK) {
+            n = 0;
+        }
+        for (size_t j = 0; j < n; j++) {
+            if (steps[j]->step == step) {
+                return true;
+            }
+            *last_out = steps[j]->step > *last_out ? steps[j]->step : *last_out;
+            *first_out = *first_out < 0 || (steps[j]->step >= 0 && steps[j]->step < *first_out) ? steps[j]->step
+                                                                                                : *first_out;
+        }
+    }
+    return false;
+}
+
+bool check_selection(fxtap_reader *reader, const selection *chosen, bool with_skipped,
+                     const fxtap_graph_info *const *graphs, size_t n_graphs)
+{
+    int64_t first, last;
+    if (chosen->step >= 0 && !find_step(reader, chosen->step, graphs, n_graphs, &first, &last)) {
+        char there[64] = "there is none";
+        if (first >= 0) {
+            snprintf(there, sizeof there, first == last ? "there is step %lld" : "there are steps %lld to %lld",
+                     (long long)first, (long long)last);
+        }
+        trouble("no step %lld in %s: %s", (long long)chosen->step, fxtap_reader_path(reader), there);
+        return false;
+    }
+    if (chosen->pattern != NULL &&
+        fxtap_reader_check_pattern(reader, chosen->run, chosen->pattern, with_skipped) != FXTAP_OK) {
+        trouble_of_library();
+        return false;
+    }
+    return true;
+}
+
 const fxtap_node_info *find_in_graph(fxtap_reader *reader, const fxtap_graph_info *graph, const char *name)
 {
     const fxtap_node_info *const *nodes;
@@ -113,7 +157,7 @@ void complain_of_node(fxtap_reader *reader, const fxtap_graph_info *const *graph
     if (graph >= 0) {
         snprintf(where, sizeof where, "graph %lld of ", (long long)graph);
     }
-    const char *nearest = nearest_name(name, names, n_names);
+    const char *nearest = fxtap_nearest_name(name, names, n_names);
     if (nearest != NULL) {
         trouble("no operator \"%s\" in %s%s, did you mean %s?", name, where, fxtap_reader_path(reader), nearest);
     } else {

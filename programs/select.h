@@ -36,6 +36,13 @@ fxtap_tensor_query query_of(const selection *chosen);
 /* The graphs that are meant, owned by the caller (free). False: said what is wrong. */
 bool select_graphs(fxtap_reader *reader, const selection *chosen, const fxtap_graph_info ***out, size_t *n_out);
 
+/*
+ * Whether the step that was asked for is there in one of the graphs, and the pattern matches something: else says what is
+ * there. `with_skipped`: an operator that was not dumped is something.
+ */
+bool check_selection(fxtap_reader *reader, const selection *chosen, bool with_skipped,
+                     const fxtap_graph_info *const *graphs, size_t n_graphs);
+
 /* The node of that very name; NULL where there is none. */
 const fxtap_node_info *find_in_graph(fxtap_reader *reader, const fxtap_graph_info *graph, const char *name);
 

@@ -16,6 +16,7 @@ typedef struct cell {
     size_t length;
     size_t width;
     text_style style;
+    bool runs_on; /* over the empty cells behind it */
 } cell;
 
 struct text_table {
@@ -70,12 +71,29 @@ void table_take(text_table *table, text_style style, fxtap_buffer *text)
     fxtap_buffer_clear(text);
 }
 
+void table_take_over(text_table *table, text_style style, fxtap_buffer *text)
+{
+    table_take(table, style, text);
+    table->cells[table->n_cells - 1].runs_on = true;
+}
+
 size_t table_row_count(const text_table *table)
 {
     return table->n_cells / table->n_columns;
 }
 
 /* ---- widths ---- */
+
+/* What the cell in `column` of a row has room for; *next_out: the column behind it. */
+static size_t room_for(const text_table *table, const size_t *widths, const cell *row, size_t column, size_t *next_out)
+{
+    size_t room = widths[column], next = column + 1;
+    for (; row[column].runs_on && next < table->n_columns && row[next].length == 0; next++) {
+        room += widths[next] > 0 ? widths[next] + (room > 0 ? GAP : 0) : 0;
+    }
+    *next_out = next;
+    return room;
+}
 
 static void natural_widths(const text_table *table, size_t *widths)
 {
@@ -84,7 +102,12 @@ static void natural_widths(const text_table *table, size_t *widths)
     }
     for (size_t i = 0; i < table->n_cells; i++) {
         size_t *width = &widths[i % table->n_columns];
-        *width = table->cells[i].width > *width ? table->cells[i].width : *width;
+        *width = !table->cells[i].runs_on && table->cells[i].width > *width ? table->cells[i].width : *width;
+    }
+    for (size_t i = 0; i < table->n_cells; i++) {
+        size_t column = i % table->n_columns, next;
+        size_t room = table->cells[i].runs_on ? room_for(table, widths, &table->cells[i - column], column, &next) : SIZE_MAX;
+        widths[column] += table->cells[i].width > room ? table->cells[i].width - room : 0;
     }
     for (size_t i = 0; i < table->n_columns; i++) {
         size_t title = strlen(table->columns[i].title);
@@ -261,7 +284,9 @@ static void print_row(const text_table *table, const size_t *widths, const cell 
 {
     size_t last = last_column(table, widths, row);
     bool is_first = true;
-    for (size_t i = 0; i <= last; i++) {
+    for (size_t i = 0, next; i <= last; i = next) {
+        size_t room = row != NULL ? room_for(table, widths, row, i, &next) : widths[i];
+        next = row != NULL ? next : i + 1;
         if (widths[i] == 0) {
             continue;
         }
@@ -270,7 +295,7 @@ static void print_row(const text_table *table, const size_t *widths, const cell 
         size_t length = row != NULL ? row[i].length : strlen(text);
         append_spaces(out, is_first ? 0 : GAP);
         fxtap_buffer_text(out, text_begin(style));
-        append_cell(out, &table->columns[i], text, length, widths[i], i == last);
+        append_cell(out, &table->columns[i], text, length, room, i == last);
         fxtap_buffer_text(out, text_end(style));
         is_first = false;
     }

@@ -33,6 +33,8 @@ void table_free(text_table *table);
 void table_cell(text_table *table, text_style style, const char *text);
 /* What the buffer holds (clean already), which is emptied. */
 void table_take(text_table *table, text_style style, fxtap_buffer *text);
+/* The same for text that runs on over the empty cells behind it: its column need not be as wide. */
+void table_take_over(text_table *table, text_style style, fxtap_buffer *text);
 size_t table_row_count(const text_table *table);
 
 /* A line of titles, then the rows. Columns that are empty in all rows are left out. */

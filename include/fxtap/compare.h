@@ -89,7 +89,7 @@ typedef struct fxtap_compare_options {
     int64_t golden_rank, target_rank;   /* -1: all, paired by number */
     int64_t golden_graph, target_graph; /* -1: all, paired by key */
     int64_t golden_step, target_step;   /* -1: all, paired by number */
-    const char *pattern;                /* glob on node, target, module path or tensor name; NULL: all */
+    const char *pattern;                /* as a tensor query's; NULL: all */
     const char *step_of;                /* glob: an iteration begins with each call of the first graph that has a node which
                                            matches; NULL: iterations are found */
     const char *explain;                /* name of a node whose pair is explained in the report; NULL: none */

@@ -75,6 +75,9 @@ FXTAP_API void fxtap_csv_end_row(fxtap_buffer *out); /* CR LF */
 /* Shell-style pattern: `*`, `?`, `[a-z]`, `[!a-z]`, backslash quotes; `*` matches anything, `.` and `/` too. */
 FXTAP_API bool fxtap_glob_match(const char *pattern, const char *text);
 
+/* The nearest of some names to what was typed, or NULL where none is near. */
+FXTAP_API const char *fxtap_nearest_name(const char *typed, const char *const *names, size_t n_names);
+
 #ifdef __cplusplus
 }
 #endif

@@ -63,14 +63,15 @@ typedef struct fxtap_select_options {
     size_t struct_size;
     const char *around; /* a node's name: it and what is at most `hops` edges away; NULL: no such bound */
     uint32_t hops;
-    const char *op;     /* glob on the target of operators ("aten.add*"); NULL: all */
-    const char *module; /* glob on the module path; NULL: all */
+    const char *op;     /* which operators: as fxtap_node_matches() of reader.h; NULL: all */
+    const char *module; /* glob on the module path, as written or without its root; NULL: all */
 } fxtap_select_options;
 
 /*
  * A record of the nodes that fulfil all conditions, in their order, under their names. A node outside whose result is
  * used inside becomes a placeholder of that name; results used outside (or nowhere) are returned. `op` and `module`
- * choose among operators. The caller frees *out. FXTAP_E_NOT_FOUND: no node `around`. FXTAP_E_NOMEM.
+ * choose among operators. The caller frees *out. FXTAP_E_NOT_FOUND: no node `around`, or no
+ * operator that `op` and `module` match. FXTAP_E_NOMEM.
  */
 FXTAP_API fxtap_status fxtap_graph_select(const fxtap_graph *graph, const fxtap_select_options *options,
                                           fxtap_graph **out);

@@ -147,6 +147,20 @@ typedef struct fxtap_node_info {
 FXTAP_API fxtap_status fxtap_reader_nodes(fxtap_reader *reader, const fxtap_graph_info *graph,
                                           const fxtap_node_info *const **out, size_t *n_out);
 
+/*
+ * Whether a pattern (fxtap_glob_match) chooses a node: it matches the name, the target, the module path, as written or
+ * without its root ("L['self'].module.fc", "module.fc", "fc"), or, where the pattern has '/', ':' or ".py" in it, the
+ * source line ("/home/me/model.py:12", "model.py:12").
+ */
+FXTAP_API bool fxtap_node_matches(const char *pattern, const fxtap_node_info *node);
+
+/*
+ * FXTAP_E_NOT_FOUND where a pattern chooses no operator and no tensor of a run (0 latest, -1 all): the message names the
+ * nearest. Operators that were not dumped count with `with_skipped` alone; else the message says why they were not.
+ */
+FXTAP_API fxtap_status fxtap_reader_check_pattern(fxtap_reader *reader, int64_t run, const char *pattern,
+                                                  bool with_skipped);
+
 /* ---- tensors ---- */
 
 typedef struct fxtap_tensor_info {
@@ -186,7 +200,7 @@ typedef struct fxtap_tensor_query {
     int64_t graph;        /* -1: all */
     int64_t step;         /* -1: all whole steps */
     bool with_incomplete; /* failed and partial steps too */
-    const char *pattern;  /* glob on node name, target, module path or tensor name; NULL: all */
+    const char *pattern;  /* as fxtap_node_matches(), or on the tensor's name; NULL: all */
     int io;               /* -1: all, else an fxtap_io */
 } fxtap_tensor_query;
 

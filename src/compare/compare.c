@@ -87,10 +87,10 @@ static fxtap_status begin(fx_comparison *c, fxtap_reader *golden, fxtap_reader *
         status = fx_sides_open(c, golden, target);
     }
     if (status == FXTAP_OK) {
-        status = fx_side_check(&c->golden);
+        status = fx_side_check(c, &c->golden);
     }
     if (status == FXTAP_OK) {
-        status = fx_side_check(&c->target);
+        status = fx_side_check(c, &c->target);
     }
     if (status == FXTAP_OK && c->golden.n_sets == 0 && c->target.n_sets == 0) {
         status = fx_error_at(FXTAP_E_NOT_FOUND, fxtap_reader_path(golden), "no tensors to compare on either side");
@@ -161,11 +161,31 @@ static fxtap_status complete(fx_comparison *c)
     return status;
 }
 
+/* Nothing compared is not the same as no difference: a pattern that matches on neither side, no pairs at all. */
+static fxtap_status check_pairs(const fx_comparison *c)
+{
+    const char *pattern = c->options->pattern;
+    if (c->report->n_pairs > 0) {
+        return FXTAP_OK;
+    }
+    if (pattern != NULL &&
+        fxtap_reader_check_pattern(c->target.reader, c->options->target_run, pattern, false) == FXTAP_E_NOT_FOUND) {
+        fxtap_status status = fxtap_reader_check_pattern(c->golden.reader, c->options->golden_run, pattern, false);
+        if (status != FXTAP_OK) {
+            return status;
+        }
+    }
+    return c->options->n_shards > 0 ? FXTAP_OK : fx_error(FXTAP_E_NOT_FOUND, "nothing to compare in the chosen parts");
+}
+
 static fxtap_status run(fx_comparison *c, fxtap_status (*pair_up)(fx_comparison *), fxtap_report **out)
 {
     fxtap_status status = pair_up(c);
     if (status == FXTAP_OK) {
         status = fx_run_batches(c);
+    }
+    if (status == FXTAP_OK) {
+        status = check_pairs(c);
     }
     if (status == FXTAP_OK) {
         status = complete(c);

@@ -197,9 +197,11 @@ static bool glob_hits(const char *pattern, const fx_exec_node *node, const fxtap
     if (node == NULL) {
         return false;
     }
-    return fxtap_glob_match(pattern, node->name) || fxtap_glob_match(pattern, node->target) ||
-           (node->info != NULL && fxtap_glob_match(pattern, node->info->module_path)) ||
-           fxtap_glob_match(pattern, fxtap_tensor_list_at(list, node->first_tensor)->name);
+    bool hits = node->info != NULL && fxtap_node_matches(pattern, node->info);
+    for (size_t i = 0; i < node->n_tensors && !hits; i++) {
+        hits = fxtap_glob_match(pattern, fxtap_tensor_list_at(list, node->first_tensor + i)->name);
+    }
+    return hits;
 }
 
 static const fx_exec_node *node_at(const fx_execution *execution, size_t i)

@@ -113,7 +113,7 @@ bool fx_verdict_is_bad(fxtap_verdict verdict); /* the values disagree: different
 /* Both sides, each by a thread of its own where they have readers of their own. */
 fxtap_status fx_sides_open(fx_comparison *comparison, fxtap_reader *golden, fxtap_reader *target);
 /* FXTAP_E_NOT_FOUND where a run, rank, graph or step was asked for of which there is nothing. */
-fxtap_status fx_side_check(const fx_side *side);
+fxtap_status fx_side_check(const fx_comparison *comparison, const fx_side *side);
 /* What the side's reader could not read as it should becomes warnings of the report. */
 fxtap_status fx_side_warnings(fx_comparison *comparison, const fx_side *side, const char *which);
 void fx_side_close(fx_side *side);

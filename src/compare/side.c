@@ -53,8 +53,9 @@ static fxtap_status open_side(fx_comparison *comparison, fx_side *side, fxtap_re
     return list_sets(side);
 }
 
-fxtap_status fx_side_check(const fx_side *side)
+fxtap_status fx_side_check(const fx_comparison *comparison, const fx_side *side)
 {
+    const fxtap_compare_options *options = comparison->options;
     const fxtap_tensor_query *query = &side->query;
     const struct {
         const char *name;
@@ -72,7 +73,13 @@ fxtap_status fx_side_check(const fx_side *side)
                                      parts[i].name, parts[i].value);
         }
     }
-    return used == 0 ? FXTAP_OK : fx_error_at(FXTAP_E_NOT_FOUND, fxtap_reader_path(side->reader), "no tensors of %s", text);
+    char pair[128] = ""; /* two numbers may have been meant as a range */
+    if (query->step >= 0 && options->golden_step != options->target_step) {
+        snprintf(pair, sizeof pair, " (golden's step %" PRId64 " was to be compared with target's step %" PRId64 ")",
+                 options->golden_step, options->target_step);
+    }
+    return used == 0 ? FXTAP_OK : fx_error_at(FXTAP_E_NOT_FOUND, fxtap_reader_path(side->reader), "no tensors of %s%s",
+                                              text, pair);
 }
 
 typedef struct opening {

@@ -51,8 +51,7 @@ static fxtap_status matching_class(fxtap_reader *reader, const fx_calls *calls, 
         before = calls->sets[i]->step->graph;
         status = fxtap_reader_nodes(reader, before, &nodes, &n);
         for (size_t k = 0; k < n && status == FXTAP_OK; k++) {
-            if (fxtap_glob_match(pattern, nodes[k]->name) || fxtap_glob_match(pattern, nodes[k]->target) ||
-                fxtap_glob_match(pattern, nodes[k]->module_path)) {
+            if (fxtap_node_matches(pattern, nodes[k])) {
                 *out = calls->classes[i];
                 break;
             }

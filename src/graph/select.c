@@ -4,6 +4,7 @@
 #include "fxtap/print.h"
 #include "graph/record.h"
 #include "util/error.h"
+#include "util/glob.h"
 #include "util/memory.h"
 
 enum { OUTSIDE = 0, INSIDE = 1, CUT = 2 }; /* CUT: outside, with a result that is used inside */
@@ -135,14 +136,18 @@ static bool is_operator(const fxtap_node_desc *desc)
     return desc->op == FXTAP_OP_CALL_FUNCTION || desc->op == FXTAP_OP_CALL_METHOD || desc->op == FXTAP_OP_CALL_MODULE;
 }
 
-static bool fits(const fxtap_node_desc *desc, const fxtap_select_options *options)
+static bool fits(const fxtap_graph *graph, size_t i, const fxtap_select_options *options)
 {
+    const fxtap_node_desc *desc = &graph->nodes[i].desc;
     if (options->op == NULL && options->module == NULL) {
         return true;
     }
-    return is_operator(desc) && (options->op == NULL || fxtap_glob_match(options->op, desc->target)) &&
-           (options->module == NULL ||
-            fxtap_glob_match(options->module, desc->module_path == NULL ? "" : desc->module_path));
+    fx_glob_node node = {.name = desc->name, .target = desc->target, .module_path = desc->module_path};
+    const char *function, *code;
+    fxtap_graph_source(graph, (fxtap_node)i, &node.source_file, &node.source_line, &function, &code);
+    fx_glob_node module = {.module_path = desc->module_path == NULL ? "" : desc->module_path};
+    return is_operator(desc) && (options->op == NULL || fx_glob_node_match(options->op, &node)) &&
+           (options->module == NULL || fx_glob_node_match(options->module, &module));
 }
 
 static bool cut(void *context, fxtap_node input)
@@ -162,6 +167,38 @@ static bool use_outside(void *context, fxtap_node input)
     return true;
 }
 
+/* No operator is left: says what may have been meant. */
+static fxtap_status complain(const selection *s, const fxtap_select_options *options)
+{
+    if (options->around != NULL || (options->op != NULL && options->module != NULL)) {
+        return fx_error(FXTAP_E_NOT_FOUND, "no operator fulfils all that was asked for");
+    }
+    const char *pattern = options->module != NULL ? options->module : options->op;
+    const char **names = fx_calloc(2 * s->graph->n_nodes + 1, sizeof *names);
+    size_t n = 0;
+    for (size_t i = 0; names != NULL && i < s->graph->n_nodes; i++) {
+        const fxtap_node_desc *desc = &s->graph->nodes[i].desc;
+        const char *path = desc->module_path;
+        for (const char *rest = path; rest != NULL; rest = fx_glob_after_root(path)) {
+            path = rest;
+        }
+        if (is_operator(desc) && options->module == NULL) {
+            names[n++] = desc->name;
+            names[n++] = desc->target;
+        } else if (is_operator(desc) && path != NULL && path[0] != '\0') {
+            names[n++] = path;
+        }
+    }
+    fxtap_buffer hint;
+    fxtap_buffer_init(&hint);
+    fx_glob_hint(pattern, names, n, &hint);
+    fxtap_status status = fx_error(FXTAP_E_NOT_FOUND, "no operator matches \"%s\" in the graph%s", pattern,
+                                   hint.length == 0 ? "" : hint.bytes);
+    fxtap_buffer_clear(&hint);
+    fx_free(names);
+    return status;
+}
+
 static fxtap_status choose(selection *s, const fxtap_select_options *options)
 {
     fxtap_node around = 0;
@@ -174,10 +211,15 @@ static fxtap_status choose(selection *s, const fxtap_select_options *options)
             return FXTAP_E_NOMEM;
         }
     }
+    size_t n_inside = 0;
     for (size_t i = 0; i < s->graph->n_nodes; i++) {
         const fxtap_node_desc *desc = &s->graph->nodes[i].desc;
         bool near = options->around == NULL || s->distance[i] != 0;
-        s->state[i] = near && desc->op != FXTAP_OP_OUTPUT && fits(desc, options) ? INSIDE : OUTSIDE;
+        s->state[i] = near && desc->op != FXTAP_OP_OUTPUT && fits(s->graph, i, options) ? INSIDE : OUTSIDE;
+        n_inside += s->state[i] == INSIDE;
+    }
+    if (n_inside == 0 && (options->op != NULL || options->module != NULL)) {
+        return complain(s, options);
     }
     for (size_t i = 0; i < s->graph->n_nodes; i++) {
         fx_graph_node_refs(s->graph, (fxtap_node)i, s->state[i] == INSIDE ? cut : use_outside, s);

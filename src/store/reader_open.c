@@ -1,14 +1,17 @@
 /* reader_open.c - what a path is: a root, a rank, a graph, a step, a plain folder or a file. */
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "store/reader_parts.h"
 #include "store/schema.h"
 #include "util/error.h"
+#include "util/file.h"
 #include "util/memory.h"
 
 #define MAX_PLAIN_DEPTH 32
@@ -305,6 +308,23 @@ static bool is_step_by_place(fxtap_reader *reader)
            fx_graph_folder_parse(fx_path_base(parent), &graph);
 }
 
+/* By its name, also where it is damaged; else by its first bytes. */
+static fxtap_status check_file(const char *path)
+{
+    static const char magic[] = {'\x93', 'N', 'U', 'M', 'P', 'Y'};
+    char first[sizeof magic];
+    if (fx_has_suffix(path, ".npy")) {
+        return FXTAP_OK;
+    }
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) {
+        return fx_error_errno(errno, "open", path);
+    }
+    bool is_npy = fx_pread_all(fd, first, sizeof first, 0, path) == FXTAP_OK && memcmp(first, magic, sizeof magic) == 0;
+    close(fd);
+    return is_npy ? FXTAP_OK : fx_error_at(FXTAP_E_FORMAT, path, "neither a dump nor an .npy file");
+}
+
 fxtap_status fx_reader_find(fxtap_reader *reader)
 {
     struct stat info;
@@ -316,7 +336,8 @@ fxtap_status fx_reader_find(fxtap_reader *reader)
     }
     if (S_ISREG(info.st_mode)) {
         reader->kind = FXTAP_READ_FILE;
-        return add_plain_file(reader, fx_path_base(reader->path));
+        fxtap_status status = check_file(reader->path);
+        return status == FXTAP_OK ? add_plain_file(reader, fx_path_base(reader->path)) : status;
     }
     if (is_step_by_place(reader)) {
         reader->kind = FXTAP_READ_NAMED;

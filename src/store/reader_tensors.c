@@ -20,8 +20,7 @@ bool fx_query_has(const fxtap_tensor_query *query, const fxtap_node_info *node, 
     if (pattern == NULL || fxtap_glob_match(pattern, tensor_name)) {
         return true;
     }
-    return node != NULL && (fxtap_glob_match(pattern, node->name) || fxtap_glob_match(pattern, node->target) ||
-                            fxtap_glob_match(pattern, node->module_path));
+    return node != NULL && fxtap_node_matches(pattern, node);
 }
 
 fx_tensor *fx_tensor_list_add(fxtap_tensor_list *list)

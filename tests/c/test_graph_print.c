@@ -220,9 +220,22 @@ static void test_select(void **state)
     check_part(g, &o, "x? y? a b! c!");
     o.module = "*.act";
     check_part(g, &o, "a? b!");
-    o.op = "nothing";
-    check_part(g, &o, "");
+    o.around = NULL;
+    o.op = NULL;
+    o.module = "fc"; /* without the root */
+    check_part(g, &o, "x? y? b? a! c!");
+    o.module = NULL;
+    o.op = "b"; /* a name, as in a listing */
+    check_part(g, &o, "a? b!");
+    o.op = "fc.act";
+    check_part(g, &o, "a? b!");
     fxtap_graph *part = NULL;
+    o.op = "aten.reul.default*";
+    assert_int_equal(fxtap_graph_select(g, &o, &part), FXTAP_E_NOT_FOUND);
+    assert_string_equal(fxtap_error_message(), "no operator matches \"aten.reul.default*\" in the graph, did you mean "
+                                               "aten.relu.default?");
+    o.module = "*.act";
+    assert_int_equal(fxtap_graph_select(g, &o, &part), FXTAP_E_NOT_FOUND);
     o.around = "zz";
     assert_int_equal(fxtap_graph_select(g, &o, &part), FXTAP_E_NOT_FOUND);
     assert_null(part);

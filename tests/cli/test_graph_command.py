@@ -26,7 +26,7 @@ def test_python_is_the_default(run: Run, small: Path) -> None:
 
 @pytest.mark.parametrize("name", ["py", "txt", "pbtxt", "dot"])
 def test_formats(run: Run, small: Path, name: str) -> None:
-    begin = {"py": "# -*- coding", "txt": "name: ", "pbtxt": "node {", "dot": 'digraph "graph_1'}[name]
+    begin = {"py": "# -*- coding", "txt": 'name: "graph_1"\n', "pbtxt": "node {", "dot": 'digraph "graph_1'}[name]
     done = run("graph", small, "-f", name)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith(begin)
@@ -76,9 +76,11 @@ def test_parts(run: Run, small: Path) -> None:
     assert "sum_1 = " in run("graph", small, "--around", "mul", "--hops", "1").stdout
     done = run("graph", small, "--op", "aten.sum*")
     assert "    mul," in done.stdout and "mul = " not in done.stdout
+    assert "mul = " in run("graph", small, "--module", "layers.0").stdout == run("graph", small, "--op", "mul").stdout
     assert "mul = " in run("graph", small, "--module", "*").stdout
     done = run("graph", small, "--module", "*.fc")
-    assert done.returncode == 0 and "mul = " not in done.stdout  # it has no modules
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == 'fxtap: no operator matches "*.fc" in the graph, which has layers.0\n'
     done = run("graph", small, "--around", "nope")
     assert (done.returncode, done.stderr) == (2, "fxtap: no node named nope\n")
 

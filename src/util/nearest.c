@@ -1,5 +1,5 @@
 /* nearest.c - the name that was probably meant. */
-#include "command.h"
+#include "fxtap/output.h"
 
 #include <string.h>
 
@@ -29,7 +29,7 @@ static size_t distance(const char *a, const char *b)
     return rows[strlen(a) % 3][n];
 }
 
-const char *nearest_name(const char *typed, const char *const *names, size_t n_names)
+const char *fxtap_nearest_name(const char *typed, const char *const *names, size_t n_names)
 {
     size_t typed_length = strlen(typed);
     size_t best = typed_length / 3 + 2; /* more edits than this are another word */
