@@ -8,8 +8,9 @@
  * A dump root that is a link is followed, ".." in it is resolved once, at open. A rank, graph or step folder (or index)
  * that is a link to elsewhere is refused: FXTAP_E_IO with ELOOP or ENOTDIR.
  *
- * Directories are made when the first tensor is submitted, not before. Files are written by other threads into a
- * partial folder that is renamed to the step's at the end of the call. See docs/format.md for the tree.
+ * Directories are made when the first tensor is submitted, not before; where every operator of a graph has a reason not
+ * to be dumped, at the end of its first call, so that the index tells the reasons. Files are written by other threads
+ * into a partial folder that is renamed to the step's at the end of the call. See docs/format.md for the tree.
  *
  * Thread rule: a dump and a capture may be used by any threads at once; a call belongs to one thread at a time.
  * Workers own C memory only: `release` callbacks run in the thread that makes a later fxtap_call_ function on the

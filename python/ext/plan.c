@@ -253,6 +253,19 @@ failed:
     return NULL;
 }
 
+/* Whether the index is to tell why a graph has nothing to dump: not where a filter wanted it so. */
+static bool has_reason(const char *const *reasons, size_t n_nodes)
+{
+    bool found = false;
+    for (size_t i = 0; i < n_nodes; i++) {
+        if (reasons[i] != NULL && strcmp(reasons[i], "filter") == 0) {
+            return false;
+        }
+        found = found || reasons[i] != NULL;
+    }
+    return found;
+}
+
 static bool is_dumped(const fx_instruction *instruction, const char *const *reasons)
 {
     bool is_function = instruction->action == FX_CALL || instruction->action == FX_GETITEM;
@@ -308,7 +321,8 @@ static int fill(fx_program *program, fx_plan *plan, const fx_plan_options *optio
     const char **reasons = skip_reasons(options->skip, program->n_slots, &keep);
     int status = -1;
     if (reasons != NULL && plan_nodes(program, plan, record, reasons) == 0) {
-        status = plan->n_nodes == 0 ? 0 : register_graph(plan, record, options->graph_id, reasons);
+        bool is_wanted = plan->n_nodes > 0 || has_reason(reasons, program->n_slots);
+        status = is_wanted ? register_graph(plan, record, options->graph_id, reasons) : 0;
     }
     Py_XDECREF(keep);
     PyMem_Free(reasons);

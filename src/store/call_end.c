@@ -252,6 +252,9 @@ static fxtap_status finish(fxtap_call *call, const char *reason)
 {
     fxtap_dump *dump = call->dump;
     fx_call_unreserve(call);
+    if (reason == NULL && call->capture->is_skipped && !atomic_load(&call->has_failed)) {
+        fx_call_ensure_begun(call); /* nothing will be submitted: the index has the reasons */
+    }
     if (pthread_mutex_trylock(&dump->index.lock) != 0) {
         fx_queue_drain(&dump->queue, call); /* another call is ending: no need to idle */
         pthread_mutex_lock(&dump->index.lock);

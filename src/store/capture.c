@@ -140,9 +140,14 @@ static fxtap_status add_nodes(fxtap_capture *capture, const fxtap_graph *graph, 
     fx_table taken;
     fx_table_init(&taken, sizeof(fxtap_hash128), UINT32_MAX - 1, NULL, NULL);
     fxtap_status status = FXTAP_OK;
+    size_t n_operators = 0, n_skipped = 0;
     for (size_t i = 0; status == FXTAP_OK && i < capture->n_nodes; i++) {
-        status = add_node(capture, &taken, graph, (fxtap_node)i, skip_reasons != NULL ? skip_reasons[i] : NULL);
+        const char *reason = skip_reasons != NULL ? skip_reasons[i] : NULL;
+        status = add_node(capture, &taken, graph, (fxtap_node)i, reason);
+        n_operators += capture->nodes[i].is_operator;
+        n_skipped += capture->nodes[i].is_operator && reason != NULL;
     }
+    capture->is_skipped = n_operators > 0 && n_skipped == n_operators;
     fx_table_clear(&taken);
     return status;
 }

@@ -194,6 +194,7 @@ struct fxtap_capture {
     size_t record_bytes;
     fx_node_names *nodes;
     size_t n_nodes;
+    bool is_skipped; /* there are operators, each with a reason why it is not dumped */
     fx_slot *blocks[FX_SLOT_BLOCKS];
     atomic_uint n_slots;
     fx_table slot_places; /* key of (node, io, position) -> number. dump->lock */

@@ -313,7 +313,7 @@ def test_a_dump_keeps_no_more_values_than_it_must(
     for n in (50, 200):
         counter = Counter()
         gm = chain_with_counter(counter, n, in_list)
-        dumped = Dumped(gm, tmp_path / str(n), options, None if keeps else ["no"] * len(gm.graph.nodes))
+        dumped = Dumped(gm, tmp_path / str(n), options, None if keeps else ["filter"] * len(gm.graph.nodes))
         dumped(torch.ones(2))
         dumped.dump.close()
         most.append(counter.most)
