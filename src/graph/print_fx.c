@@ -1,8 +1,9 @@
 /*
  * print_fx.c - a graph as a Python module whose function `forward` computes the same.
  *
- * Constants are written out bit by bit. What the record cannot give (an argument known only by its repr) becomes a call
- * of _unrecorded(), which raises when it is reached: the text always compiles.
+ * Constants are written out bit by bit. What the record cannot give (an argument known only by its repr) and what is not
+ * to be run from a record (fx_python_may_call) becomes a call of _unrecorded(), which raises when it is reached: the
+ * text always compiles, and imports nothing but torch and Python's own modules.
  */
 #include <stdio.h>
 #include <string.h>
@@ -40,7 +41,6 @@ typedef struct printer {
     fxtap_buffer *out;
     function *f;
     unsigned needs;
-    fx_pool modules; /* to import */
     bool no_memory;
 } printer;
 
@@ -268,17 +268,6 @@ static void print_arguments(printer *p, const fxtap_node_desc *desc, size_t firs
     }
 }
 
-/* The module that a dotted target lives in is imported: "a.b" for "a.b.f". */
-static void import_for(printer *p, const char *target)
-{
-    const char *dot = strrchr(target, '.');
-    bool known = strncmp(target, "torch.", 6) == 0 || strncmp(target, "operator.", 9) == 0 ||
-                 strncmp(target, "math.", 5) == 0 || strncmp(target, "builtins.", 9) == 0;
-    if (dot != NULL && !known && fx_pool_intern(&p->modules, target, (size_t)(dot - target)) == NULL) {
-        p->no_memory = true;
-    }
-}
-
 static void print_function_call(printer *p, const fxtap_node_desc *desc)
 {
     const char *target = desc->target_python != NULL ? desc->target_python : desc->target;
@@ -289,16 +278,17 @@ static void print_function_call(printer *p, const fxtap_node_desc *desc)
         fxtap_buffer_text(p->out, "]");
         return;
     }
-    bool is_aten = desc->target_python == NULL && strncmp(target, "aten.", 5) == 0; /* a record made without torch */
-    if (fx_python_is_dotted(target) && strchr(target, '.') != NULL) {
-        fxtap_buffer_text(p->out, is_aten ? "torch.ops." : "");
-        if (!is_aten) {
-            import_for(p, target);
-        }
-        fxtap_buffer_text(p->out, target);
+    bool is_aten = desc->target_python == NULL && (strncmp(target, "aten.", 5) == 0 || strncmp(target, "prims.", 6) == 0);
+    fxtap_buffer name; /* a record made without torch has "aten.add.Tensor" */
+    fxtap_buffer_init(&name);
+    fxtap_buffer_printf(&name, "%s%s", is_aten ? "torch.ops." : "", target);
+    p->no_memory |= fxtap_buffer_status(&name) != FXTAP_OK;
+    if (!p->no_memory && fx_python_may_call(name.bytes)) {
+        fxtap_buffer_text(p->out, name.bytes);
     } else {
         unrecorded(p, target, strlen(target));
     }
+    fxtap_buffer_clear(&name);
     fxtap_buffer_text(p->out, "(");
     print_arguments(p, desc, 0);
     fxtap_buffer_text(p->out, ")");
@@ -306,11 +296,16 @@ static void print_function_call(printer *p, const fxtap_node_desc *desc)
 
 static void print_method_call(printer *p, const fxtap_node_desc *desc)
 {
-    fxtap_buffer_text(p->out, "getattr(");
+    if (!fx_python_may_call_method(desc->target)) {
+        unrecorded(p, desc->target, strlen(desc->target));
+        fxtap_buffer_text(p->out, "(");
+        print_arguments(p, desc, 0);
+        fxtap_buffer_text(p->out, ")");
+        return;
+    }
+    fxtap_buffer_text(p->out, "(");
     print_value(p, desc->n_args > 0 ? desc->args[0] : 0);
-    fxtap_buffer_text(p->out, ", ");
-    fx_python_string(p->out, desc->target, strlen(desc->target));
-    fxtap_buffer_text(p->out, ")(");
+    fxtap_buffer_printf(p->out, ").%s(", desc->target);
     print_arguments(p, desc, desc->n_args > 0);
     fxtap_buffer_text(p->out, ")");
 }
@@ -483,7 +478,7 @@ static const char constant_helper[] =
 static const char unrecorded_helper[] =
     "\n\n"
     "def _unrecorded(what):\n"
-    "    raise ValueError('not in the graph record: ' + what)\n";
+    "    raise ValueError('not in the graph record, or not run from one: ' + what)\n";
 
 static const char symbols_helper[] =
     "\n\n"
@@ -504,9 +499,6 @@ static void print_head(printer *p, const fxtap_print_options *options, fxtap_buf
     }
     fxtap_buffer_text(out, (p->needs & NEEDS_CONSTANT) != 0 ? "import base64\n" : "");
     fxtap_buffer_text(out, "import builtins\nimport math\nimport operator\n\nimport torch\n");
-    for (size_t i = 0; i < p->modules.n_strings; i++) {
-        fxtap_buffer_printf(out, "import %s\n", p->modules.strings[i]->bytes);
-    }
     fxtap_buffer_text(out, (p->needs & NEEDS_CONSTANT) != 0 ? constant_helper : "");
     fxtap_buffer_text(out, (p->needs & NEEDS_UNRECORDED) != 0 ? unrecorded_helper : "");
     fxtap_buffer_text(out, (p->needs & NEEDS_SYMBOLS) != 0 ? symbols_helper : "");
@@ -523,6 +515,5 @@ fxtap_status fx_print_fx(const fxtap_graph *graph, const fxtap_print_options *op
     fxtap_buffer_append(out, body.bytes, body.length);
     fxtap_status status = p.no_memory ? FXTAP_E_NOMEM : fxtap_buffer_status(&body);
     fxtap_buffer_clear(&body);
-    fx_pool_clear(&p.modules);
     return status;
 }

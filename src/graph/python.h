@@ -27,6 +27,15 @@ bool fx_python_is_identifier(const char *name, size_t length);
 /* Identifiers joined by dots; attributes may be keywords as far as the first may not. */
 bool fx_python_is_dotted(const char *name);
 
+/*
+ * Whether the runnable text of a graph may call a function by this dotted name. A record may come from anybody: there are
+ * torch's registered operators ("torch.ops.aten.add.Tensor"), and fixed lists of arithmetic in operator, math, builtins
+ * and torch. None of them runs what its arguments say.
+ */
+bool fx_python_may_call(const char *target);
+/* Whether it may call a method of this name, whatever the object. */
+bool fx_python_may_call_method(const char *name);
+
 /* Text in a comment or a label: control characters, line ends and bad bytes as \xNN; at most `limit` bytes of it. */
 void fx_plain_text(fxtap_buffer *out, const char *text, size_t limit);
 

@@ -135,9 +135,62 @@ static void test_symbols(void **state)
     print(g, &text);
     check_contains(&text, "f = operator.add((n + x.size(1)), (Max(1, (x.size(1)//2))), _unrecorded('s9'), "
                           "_unrecorded(\"__import__('os')\"), _unrecorded('exec(s1)'), (item))\n");
-    check_contains(&text, "    a = torch.ops.aten.relu.default()\n    m = mine.ops.f()\n");
-    check_contains(&text, "import torch\nimport mine.ops\n");
+    check_contains(&text, "    a = torch.ops.aten.relu.default()\n    m = _unrecorded('mine.ops.f')()\n");
+    assert_null(strstr(text.bytes, "import mine"));
     check_contains(&text, "    return item\n");
+    fxtap_buffer_clear(&text);
+    fxtap_graph_free(g);
+}
+
+static void test_what_may_be_called(void **state)
+{
+    (void)state;
+    static const char *const good[] = {
+        "torch.ops.aten.add.Tensor", "torch.ops.prims.convert_element_type.default",
+        "torch.ops._c10d_functional.all_reduce.default", "torch.ops.aten.__and__.Tensor",
+        "torch.ops.higher_order.cond", "torch.ops.mine.f", "operator.getitem", "operator.mul", "math.floor",
+        "builtins.max", "torch.sym_max", "torch._sym_sqrt"};
+    static const char *const bad[] = {
+        "os.system", "subprocess.run", "builtins.eval", "builtins.exec", "builtins.__import__", "builtins.getattr",
+        "builtins.open", "operator.call", "operator.attrgetter", "operator.methodcaller", "operator.setitem",
+        "torch.load", "torch.save", "torch.hub.load", "torch.ops.load_library", "torch.ops.load_library.x",
+        "torch.ops.import_module.x", "torch.ops.aten", "torch.ops.aten.add.Tensor.x", "torch.ops.aten.__class__",
+        "torch.ops.__class__.mro", "torch.ops.aten.__init__.Tensor", "torch.ops.aten.add.__globals__",
+        "torch.ops.aten.add.", "torch.ops..add", "torch.ops.aten.a b", "torch.ops.aten.f().g", "math.__loader__",
+        "math", "operator", "", "mine.ops.f", "aten.add.Tensor", "torch.ops.aten.add\nimport os", "operator.add\n",
+        "torch.sym_max.x", "ops.aten.add"};
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+        if (!fx_python_may_call(good[i])) {
+            fail_msg("%s", good[i]);
+        }
+    }
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        if (fx_python_may_call(bad[i])) {
+            fail_msg("%s", bad[i]);
+        }
+    }
+}
+
+/* A name that may not be called is text: in no import, and in no call but that of the function which raises. */
+static void test_hostile_targets(void **state)
+{
+    (void)state;
+    fxtap_graph *g = sg_graph(FXTAP_GRAPH_INFERENCE);
+    fxtap_value command = sg_text(g, FXTAP_V_STRING, "touch x");
+    fxtap_node_desc d = {.struct_size = sizeof d, .op = FXTAP_OP_CALL_FUNCTION, .name = "a",
+                         .target = "aten.add.Tensor", .target_python = "os.system", .args = &command, .n_args = 1};
+    fxtap_node node;
+    assert_int_equal(fxtap_graph_add_node(g, &d, &node), FXTAP_OK);
+    sg_node(g, FXTAP_OP_CALL_FUNCTION, "b", "os.system", 1, &command, 0);
+    sg_node(g, FXTAP_OP_CALL_METHOD, "c", "__reduce_ex__", 1, &command, 0);
+    sg_node(g, FXTAP_OP_CALL_METHOD, "d", "tofile", 1, &command, 0);
+    sg_node(g, FXTAP_OP_CALL_METHOD, "e", "size", 1, &command, 0);
+    fxtap_buffer text;
+    print(g, &text);
+    check_contains(&text, "    a = _unrecorded('os.system')('touch x')\n    b = _unrecorded('os.system')('touch x')\n"
+                          "    c = _unrecorded('__reduce_ex__')('touch x')\n"
+                          "    d = _unrecorded('tofile')('touch x')\n    e = ('touch x').size()\n");
+    assert_null(strstr(text.bytes, "import os"));
     fxtap_buffer_clear(&text);
     fxtap_graph_free(g);
 }
@@ -174,6 +227,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_strings), cmocka_unit_test(test_numbers),        cmocka_unit_test(test_hostile_names),
         cmocka_unit_test(test_symbols), cmocka_unit_test(test_without_memory),
+        cmocka_unit_test(test_what_may_be_called), cmocka_unit_test(test_hostile_targets),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
