@@ -76,5 +76,5 @@ class DebugFiles:
 
     def _print(self, stage: str, graph: _core.Graph, number: int, **options: Any) -> None:
         if self._graph_type is not None:
-            text = _core.print_graph(graph, self._graph_type, **options)
+            text = _core.print_graph(graph, self._graph_type, title=f"graph_{number}", **options)
             _write(self._graph_path, f"dynamo_{stage}_graph_{number}", self._graph_type, text)

@@ -285,13 +285,28 @@ static const char *last_frame(const char *trace)
     return last;
 }
 
-/* True the first time that a text is seen. */
-static bool is_first_sight(fx_lower *lower, const char *text)
+/* Of file and line number, which all texts of one line begin with. */
+static uint64_t hash_of_line(const char *text)
 {
+    static const char mark[] = "\", line ";
     uint64_t hash = 1469598103934665603u;
-    for (const char *c = text; *c != 0; c++) {
+    const char *number = strstr(text, mark);
+    const char *end = number == NULL ? text + strlen(text) : number + strlen(mark);
+    end += number == NULL ? 0 : strspn(end, "0123456789");
+    for (const char *c = text; c < end; c++) {
         hash = (hash ^ (unsigned char)*c) * 1099511628211u;
     }
+    return hash;
+}
+
+/*
+ * False where a text was seen, or one that begins with it: a statement's own text is not told again once that of a part
+ * of it was, which goes on with the marks under that part.
+ */
+static bool is_first_sight(fx_lower *lower, const char *text)
+{
+    uint64_t hash = hash_of_line(text);
+    size_t length = strlen(text);
     if ((lower->n_seen + 1) * 2 > lower->seen_capacity) {
         size_t old = lower->seen_capacity, wanted = old == 0 ? 64 : old * 2;
         const char **slots = fx_slab_alloc(&lower->ge->slab, wanted, sizeof *slots);
@@ -310,7 +325,7 @@ static bool is_first_sight(fx_lower *lower, const char *text)
     }
     size_t at = (size_t)hash & (lower->seen_capacity - 1);
     for (; lower->seen_sources[at] != NULL; at = (at + 1) & (lower->seen_capacity - 1)) {
-        if (strcmp(lower->seen_sources[at], text) == 0) {
+        if (strncmp(lower->seen_sources[at], text, length) == 0) {
             return false;
         }
     }

@@ -65,6 +65,21 @@ def test_graph_runs_as_it_would_without(inner: str, tmp_path: Path) -> None:
     assert found == ["dynamo_original_graph_.txt"] * 2 + ["dynamo_optimized_graph_.txt"] * 2
 
 
+@pytest.mark.parametrize("dumped", [False, True])
+def test_each_graph_has_a_name_of_its_own(dumped: bool, tmp_path: Path) -> None:
+    """In txt a graph is called by its number, the backward pass too."""
+    options = {"data_dump__type": "npy"} if dumped else {"inner_backend": "aot_eager"}
+    config = configured(tmp_path, graph_dump__type="txt", **options)
+    model = torch.compile(lambda x: x.sin().sum(), backend=fxtap.get_npu_backend(compiler_config=config))
+    model(torch.ones(2, requires_grad=True)).backward()
+    files = sorted((tmp_path / "graph_dump").iterdir())
+    numbers = {match[2] or match[3] for path in files if (match := NAME.fullmatch(path.name))}
+    assert len(files) == 4 and len(numbers) == 2
+    for path in files:
+        match = NAME.fullmatch(path.name)
+        assert match is not None and path.read_text().startswith(f'name: "graph_{match[2] or match[3]}"\n')
+
+
 def test_summary_skips_compilation(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     config = configured(tmp_path, fx_summary__type="csv", fx_summary__language="en")
     model = torch.compile(lambda x: x.sin() + x.sin(), backend=fxtap.get_npu_backend(compiler_config=config))

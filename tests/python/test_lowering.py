@@ -119,6 +119,14 @@ def test_models(name: str) -> None:
             assert parse_graph_def(pbtxt) == parse_graph_def(references()[f"{reference}.pbtxt"])
 
 
+def test_a_source_line_is_told_once() -> None:
+    """An in-place update of a cache: the statement's text is not told again behind that of a part of it."""
+    record = _core.record((graph := catch_model("kv")[0]).gm, graph.kind)
+    py = _core.print_graph(record, "py", optimised=True).decode()
+    py = py.replace(f'File "{DATA / "models.py"}"', 'File "/models/models.py"')
+    assert py == (DATA / "kv_optimized.txt").read_text()
+
+
 # ---- graphs that nobody measured ----
 
 
