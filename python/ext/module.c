@@ -2,6 +2,7 @@
 #include "compare.h"
 #include "dump_type.h"
 #include "family.h"
+#include "fxtap/output.h"
 #include "fxtap/status.h"
 #include "print.h"
 #include "program.h"
@@ -54,6 +55,48 @@ static PyObject *force_fallback(PyObject *module, PyObject *on)
     return before;
 }
 
+static PyObject *node_matches(PyObject *module, PyObject *args)
+{
+    (void)module;
+    const char *pattern;
+    fxtap_node_info node = {0};
+    if (!PyArg_ParseTuple(args, "sssssi:node_matches", &pattern, &node.name, &node.target, &node.module_path,
+                          &node.source_file, &node.source_line)) {
+        return NULL;
+    }
+    return PyBool_FromLong(fxtap_node_matches(pattern, &node));
+}
+
+static PyObject *nearest_name(PyObject *module, PyObject *args)
+{
+    (void)module;
+    const char *typed;
+    PyObject *names;
+    if (!PyArg_ParseTuple(args, "sO!:nearest_name", &typed, &PyTuple_Type, &names)) {
+        return NULL;
+    }
+    size_t n = (size_t)PyTuple_Size(names);
+    const char **texts = PyMem_Calloc(n + 1, sizeof *texts);
+    PyObject *bytes = PyList_New(0); /* keeps the texts */
+    bool is_good = texts != NULL && bytes != NULL;
+    for (size_t i = 0; is_good && i < n; i++) {
+        PyObject *text = fx_utf8(PyTuple_GetItem(names, (Py_ssize_t)i));
+        is_good = text != NULL && PyList_Append(bytes, text) == 0;
+        texts[i] = is_good ? PyBytes_AsString(text) : NULL;
+        Py_XDECREF(text);
+    }
+    PyObject *result = NULL;
+    if (is_good) {
+        const char *nearest = fxtap_nearest_name(typed, texts, n);
+        result = nearest == NULL ? Py_NewRef(Py_None) : PyUnicode_FromString(nearest);
+    } else if (!PyErr_Occurred()) {
+        PyErr_NoMemory();
+    }
+    Py_XDECREF(bytes);
+    PyMem_Free(texts);
+    return result;
+}
+
 static PyMethodDef methods[] = {
     {"record", (PyCFunction)(void (*)(void))fx_record_function, METH_VARARGS | METH_KEYWORDS,
      PyDoc_STR("Walk a torch.fx graph into a record.")},
@@ -69,6 +112,8 @@ static PyMethodDef methods[] = {
     {"merge_reports", fx_merge_reports_function, METH_O, PyDoc_STR("One report from the bytes of its shards.")},
     {"claim_block", fx_claim_block, METH_O,
      PyDoc_STR("A block of graph numbers that no forked relative has.")},
+    {"node_matches", node_matches, METH_VARARGS, PyDoc_STR("Whether a pattern chooses a node.")},
+    {"nearest_name", nearest_name, METH_VARARGS, PyDoc_STR("The nearest of some names to what was typed, or None.")},
     {"force_dlpack_fallback", force_fallback, METH_O,
      PyDoc_STR("For tests: take every tensor by __dlpack__ instead of the exchange table.")},
     {NULL, NULL, 0, NULL},

@@ -241,9 +241,19 @@ static fxtap_status copy_record(fxtap_reader *reader, question *q)
     return status;
 }
 
+/* A pattern that matches nothing is an error that names what is near. */
 static fxtap_status find_tensors(fxtap_reader *reader, question *q)
 {
-    return fxtap_reader_tensors(reader, &q->tensors, &q->list);
+    const char *pattern = q->tensors.pattern;
+    fxtap_status status = fxtap_reader_tensors(reader, &q->tensors, &q->list);
+    if (status == FXTAP_OK && pattern != NULL && fxtap_tensor_list_count(q->list) == 0) {
+        status = fxtap_reader_check_pattern(reader, q->tensors.run, pattern, false);
+        if (status != FXTAP_OK) {
+            fxtap_tensor_list_free(q->list);
+            q->list = NULL;
+        }
+    }
+    return status;
 }
 
 /* The same for a method that takes (run, i), the i-th graph of a run. */

@@ -17,9 +17,11 @@ from typing import TYPE_CHECKING, Any
 from . import _core
 from .comparison import Rule, compare, compare_ranks
 from .config import CompilerConfig, OptionError
+from .reading import PatternError
 from .reading import open_dump as open
 
 if TYPE_CHECKING:
+    from . import distributed, testing
     from .backend import get_npu_backend
     from .scope import dump
     from .selection import FilterError, glob_filter, module_path
@@ -30,34 +32,40 @@ __all__ = [
     "CompilerConfig",
     "FilterError",
     "OptionError",
+    "PatternError",
     "Rule",
     "__version__",
     "compare",
     "compare_ranks",
+    "distributed",
     "dump",
     "get_npu_backend",
     "glob_filter",
     "logger",
     "module_path",
     "open",
+    "testing",
 ]
 
 logger = logging.getLogger("fxtap")
 
-_NEED_TORCH = {
+_LATER = {
     "FilterError": "selection",
+    "distributed": "",
     "dump": "scope",
     "get_npu_backend": "backend",
     "glob_filter": "selection",
     "module_path": "selection",
+    "testing": "",
 }
-"""Imported when first asked for, so that a dump can be read without torch."""
+"""Name -> its module, or "" for a module: imported when first asked for, so that a dump can be read without torch."""
 
 
 def __getattr__(name: str) -> Any:
     """Import what needs torch; look for what fxtap does not have in the real TorchAir, where it is installed."""
-    if name in _NEED_TORCH:
-        return getattr(importlib.import_module(f".{_NEED_TORCH[name]}", __name__), name)
+    if name in _LATER:
+        module = importlib.import_module(f".{_LATER[name] or name}", __name__)
+        return getattr(module, name) if _LATER[name] else module
     if not name.startswith("_"):
         from .ascend import real_torchair
 
@@ -65,3 +73,7 @@ def __getattr__(name: str) -> Any:
         if torchair is not None:
             return getattr(torchair, name)
     raise AttributeError(f"module 'fxtap' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LATER})

@@ -219,7 +219,10 @@ class Reader:
         pattern: str | None = None,
         io: int = -1,
     ) -> Tensors:
-        """Tensors in order of rank, graph, step, execution; -1 means all. `io`: 0 INPUT, 1 OUTPUT, 2 INOUT."""
+        """
+        Tensors in order of rank, graph, step, execution; -1 means all. `io`: 0 INPUT, 1 OUTPUT, 2 INOUT. LookupError
+        where the pattern matches nothing in the whole run.
+        """
 
 @final
 class Report:
@@ -323,6 +326,12 @@ def merge_reports(shards: Sequence[bytes], /) -> Report:
 
 def claim_block(first: int, /) -> int:
     """The first block of 1000 graph numbers, from `first` on, that neither this process nor a forked relative has."""
+
+def node_matches(pattern: str, name: str, target: str, module_path: str, source_file: str, source_line: int, /) -> bool:
+    """Whether a shell pattern chooses a node, as `fxtap ls --op` does (include/fxtap/reader.h)."""
+
+def nearest_name(typed: str, names: tuple[str, ...], /) -> str | None:
+    """The nearest of some names to what was typed; None where none is near."""
 
 def force_dlpack_fallback(on: bool, /) -> bool:
     """For tests: take every tensor by __dlpack__ instead of the exchange table. Returns what was set before."""

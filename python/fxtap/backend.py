@@ -16,16 +16,14 @@ from torch._functorch import config as functorch_config
 from torch._functorch.partitioners import default_partition
 from torch.fx import GraphModule
 
-from . import _core
+from . import _core, notice
 from .ascend import real_backend, real_torchair
+from .compiled import CompiledGraph, Configure, Pass, late_call
 from .config import CompilerConfig
 from .debug_files import DebugFiles
 from .environment import apply_environment
-from .functionalized import write_out_mutations
-from .scope import active
-from .selection import skip_reasons
-from .session import Block, next_graph_id, open_dump, watch_fork
-from .weights import mark_weights
+from .scope import active_block
+from .session import Block, next_graph_id
 
 __all__ = ["Backend", "fxtap", "get_npu_backend"]
 
@@ -35,7 +33,9 @@ DUMP_WARNING = (
     "When dumping data of FX Graph, npu run will be skipped, and FALLBACK to EAGER execution, once dump finished, "
     "please make sure to disable the data dump config to ensure that the graph is compiled and executed."
 )
-"""TorchAir's own sentence."""
+"""TorchAir's own sentence: what `get_npu_backend` says at each compilation."""
+
+DUMP_NOTE = "a dump is on: graphs run operator by operator, as written, and are not compiled until it is off"
 
 SUMMARY_WARNING = (
     "When summarizing FX Graph, npu compilation will be skipped, and FALLBACK to EAGER execution to ensure the "
@@ -44,6 +44,8 @@ SUMMARY_WARNING = (
 )
 """TorchAir's own sentence."""
 
+SUMMARY_NOTE = "a summary is on: graphs run operator by operator and are not compiled (see fx_summary.skip_compile)"
+
 EAGER_WARNING = (
     "config.debug.run_eagerly is on: the FX graph runs eagerly, operator by operator, and nothing is compiled. "
     "Switch it off again once you have seen what you wanted to."
@@ -51,67 +53,6 @@ EAGER_WARNING = (
 
 BoxedCall = Callable[[list[Any]], Any]
 Compiler = Callable[[GraphModule, Sequence[Any]], BoxedCall]
-
-
-class CompiledGraph:
-    """One graph as the run loop in C runs it; called with one list of arguments, which it empties.
-
-    In a forked child its program is made anew, with a graph number and a run of the child's own.
-    """
-
-    def __init__(self, gm: GraphModule, kind: str, config: CompilerConfig, block: Block | None = None) -> None:
-        self._boxed_call = True  # in the instance: torch's wrappers copy __dict__
-        self.gm = gm
-        self.kind = kind
-        self.on_error: str = config.get("debug.data_dump.on_error")
-        self.dump: _core.Dump | None = None
-        self.record: _core.Graph | None = None
-        self.skip: list[str | None] = []
-        mark_weights(gm)
-        if config.debug.data_dump.enabled and not (block is not None and block.ended):
-            self.dump = open_dump(config, block)
-            write_out_mutations(gm)
-            self.record = _core.record(gm, kind)
-            keep = config.get("debug.data_dump.filter")
-            self.skip = skip_reasons(gm, self.record, keep, bool(config.get("debug.data_dump.custom_ops")))
-            nodes = zip(gm.graph.nodes, self.skip, strict=True)
-            reasons = [reason for node, reason in nodes if node.op == "call_function"]
-            if "filter" in reasons and None not in reasons:
-                logger.warning("the filter keeps no operator of the %s graph: nothing of it is dumped", kind)
-        self._files = DebugFiles(config)
-        self._first_call: Callable[[], None] | None = None
-        if self._files.wanted and self.record is None:
-            self.record = _core.record(gm, kind)
-        self.program = self._make_program()
-        watch_fork(self)
-
-    def _make_program(self) -> _core.Program:
-        number = next_graph_id() if self.record is not None else 0
-        if self._files.wanted and self.record is not None:
-            self._files.at_compilation(self.record, number)
-            self._first_call = functools.partial(self._files.at_first_call, self.record, number)
-        if self.dump is None:
-            return _core.Program(self.gm)
-        return _core.Program(
-            self.gm,
-            self.record,
-            self.dump,
-            number,
-            self.skip,
-            on_error=self.on_error,
-            log=logger.warning,
-        )
-
-    def after_fork(self) -> None:
-        """Begin anew in a forked child."""
-        if self.dump is not None and not self.dump.closed:
-            self.program = self._make_program()
-
-    def __call__(self, arguments: list[Any]) -> Any:
-        first_call, self._first_call = self._first_call, None  # read once: other threads may be here as well
-        if first_call is not None:
-            first_call()
-        return self.program(arguments)
 
 
 @functools.cache
@@ -144,26 +85,37 @@ class Backend:
 
     Parameters
     ----------
-    configure
-        Called at each compilation; returns the configuration for it, which the backend may change.
+    settings
+        Called at each compilation; returns what gives the configuration of its graphs, in a block and outside.
     decompositions
         Operator -> function, handed to AOTAutograd.
-    block
-        Called at each compilation; returns the `fxtap.dump` block that it belongs to, None outside of blocks.
+    from_environment
+        Outside of blocks the environment configures it.
+    is_torchairs
+        It says what TorchAir's says.
     """
 
     __name__ = "fxtap"
 
     def __init__(
         self,
-        configure: Callable[[], CompilerConfig],
+        settings: Callable[[], Configure],
         decompositions: Mapping[Any, Any] | None = None,
-        block: Callable[[], Block | None] = lambda: None,
+        *,
+        from_environment: bool = False,
+        is_torchairs: bool = True,
     ) -> None:
-        self._configure = configure
-        self._block = block
+        self._settings = settings
         self._decompositions = dict(decompositions or {})
-        self._warned = False
+        self._is_torchairs = is_torchairs
+        self._said: set[str] = set()
+        self._expectation = notice.Expectation(self._wants_dump, shared=from_environment)
+
+    def _wants_dump(self) -> bool:
+        try:
+            return bool(self._settings()(None).debug.data_dump.enabled)
+        except ValueError:
+            return False
 
     def __call__(
         self,
@@ -190,24 +142,42 @@ class Backend:
         FilterError
             The filter raised, or returned something else than its node or None.
         """
-        config = self._configure()
-        for path, value in (options or {}).items():
-            config.set(path, value)
+        self._expectation.given()
+        configure = _with_options(self._settings(), options or {})
+        block = active_block()
+        config = configure(block)
         self._warn_without_effect(config)
-        compiled: Callable[..., Any] = self._choose(config, mode)(gm, example_inputs)
-        return compiled
 
-    def _choose(self, config: CompilerConfig, mode: str | None) -> Callable[..., Any]:
-        """Return what compiles the graph: our run loop, the real TorchAir, or the inner backend."""
+        def run_loop(gm: GraphModule, example_inputs: Sequence[Any]) -> Callable[..., Any]:
+            traced: Callable[..., Any] = self._run_loop(config, configure)(gm, example_inputs)
+            return traced
+
+        if self._stays_eager(config):
+            return run_loop(gm, example_inputs)
+        return late_call(gm, example_inputs, self._inner(config, mode), run_loop)
+
+    def _say(self, sentence: str, note: str) -> None:
+        """Log TorchAir's sentence at each compilation, or a note once."""
+        if self._is_torchairs:
+            logger.warning(sentence)
+        elif note not in self._said:
+            self._said.add(note)
+            logger.warning(note)
+
+    def _stays_eager(self, config: CompilerConfig) -> bool:
+        """Tell, and say, whether graphs go to our run loop rather than to a compiler."""
         if config.debug.data_dump.enabled:
-            logger.warning(DUMP_WARNING)
-            return self._run_loop(config)
-        if config.debug.run_eagerly:
-            logger.warning(EAGER_WARNING)
-            return self._run_loop(config)
-        if config.debug.fx_summary.enabled and config.debug.fx_summary.skip_compile:
-            logger.warning(SUMMARY_WARNING)
-            return self._run_loop(config)
+            self._say(DUMP_WARNING, DUMP_NOTE)
+        elif config.debug.run_eagerly:
+            self._say(EAGER_WARNING, EAGER_WARNING)
+        elif config.debug.fx_summary.enabled and config.debug.fx_summary.skip_compile:
+            self._say(SUMMARY_WARNING, SUMMARY_NOTE)
+        else:
+            return False
+        return True
+
+    def _inner(self, config: CompilerConfig, mode: str | None) -> Callable[..., Any]:
+        """Return what compiles graphs that are not dumped: the real TorchAir, or the inner backend."""
         torchair = real_torchair()
         if torchair is not None:
             return real_backend(torchair, config, self._decompositions)
@@ -215,11 +185,11 @@ class Backend:
         files = DebugFiles(config)
         return self._with_files(inner, files) if files.wanted else inner
 
-    def _run_loop(self, config: CompilerConfig) -> Callable[..., Any]:
-        block = self._block()
+    def _run_loop(self, config: CompilerConfig, configure: Configure) -> Callable[..., Any]:
+        shared = Pass()
 
         def compiler(kind: str) -> Compiler:
-            return lambda gm, _inputs: CompiledGraph(gm, kind, config, block)
+            return lambda gm, _inputs: CompiledGraph(gm, kind, configure, shared)
 
         keep_mutations = bool(config.get("experimental_config.keep_inference_input_mutations"))
         return self._trace(compiler, keep_mutations=keep_mutations)
@@ -271,8 +241,8 @@ class Backend:
     def _warn_without_effect(self, config: CompilerConfig) -> None:
         """Warn, once in all, of options that were set and do nothing without the real TorchAir."""
         names = config.without_effect()
-        if names and not self._warned and real_torchair() is None:
-            self._warned = True
+        if names and "without effect" not in self._said and real_torchair() is None:
+            self._said.add("without effect")
             warnings.warn(
                 f"these options have an effect in TorchAir only, which is not installed: {', '.join(names)}",
                 UserWarning,
@@ -302,23 +272,48 @@ def get_npu_backend(
     >>> model = torch.compile(model, backend=backend)  # doctest: +SKIP
     """
     if compiler_config is None:
-        return Backend(lambda: apply_environment(CompilerConfig()), custom_decompositions)
+        return Backend(lambda: _environment_or_block, custom_decompositions, from_environment=True)
     if not isinstance(compiler_config, CompilerConfig):
         raise TypeError(f"compiler_config is a fxtap.CompilerConfig, not {compiler_config!r}")
-    return Backend(compiler_config.copy, custom_decompositions)
+    return Backend(lambda: functools.partial(_own_or_block, compiler_config.copy()), custom_decompositions)
 
 
-def _named_config() -> CompilerConfig:
-    scoped = active.get()
-    return scoped[0].copy() if scoped is not None else apply_environment(CompilerConfig())
+def _environment_or_block(block: Block | None) -> CompilerConfig:
+    return block.config.copy() if block is not None else apply_environment(CompilerConfig())
 
 
-def _named_block() -> Block | None:
-    scoped = active.get()
-    return scoped[1] if scoped is not None else None
+def _own_or_block(own: CompilerConfig, block: Block | None) -> CompilerConfig:
+    """Return a configuration that was passed; a block adds its own where that asks for no dump."""
+    config = own.copy()
+    if block is not None and not config.debug.data_dump.enabled:
+        for path, value in block.config.set_options().items():
+            config.set(path, value)
+    return config
 
 
-_named = Backend(_named_config, block=_named_block)
+def _with_options(configure: Configure, options: Mapping[str, Any]) -> Configure:
+    """Put options from torch.compile(options=...) over a configuration."""
+
+    def configured(block: Block | None) -> CompilerConfig:
+        config = configure(block)
+        for path, value in options.items():
+            config.set(path, value)
+        return config
+
+    return configured
+
+
+class _NamedBackend(Backend):
+    """That of the name "fxtap"."""
+
+    is_named = False
+    """It was looked up by its name: options that ask for a dump come with the first graph only."""
+
+    def _wants_dump(self) -> bool:
+        return self.is_named or (notice.watch is not None and super()._wants_dump())
+
+
+_named = _NamedBackend(lambda: _environment_or_block, from_environment=True, is_torchairs=False)
 
 
 def fxtap(gm: GraphModule, example_inputs: Sequence[Any], **kwargs: Any) -> Callable[..., Any]:
@@ -327,3 +322,9 @@ def fxtap(gm: GraphModule, example_inputs: Sequence[Any], **kwargs: Any) -> Call
     Options come from `torch.compile(options=...)`, else from the `fxtap.dump` block, else from the environment.
     """
     return _named(gm, example_inputs, **kwargs)
+
+
+def look_up_by_name() -> Callable[..., Any]:
+    """Return the backend for torch, which was asked for it by name."""
+    _named.is_named = True
+    return fxtap

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import html
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -13,7 +14,8 @@ from typing import TYPE_CHECKING, Any, Final, Self, TypedDict, Unpack
 
 from . import _core
 from .lazy import LazyList
-from .reading import DumpReader
+from .paths import expand
+from .reading import DumpReader, PatternError
 
 if TYPE_CHECKING:
     import pandas
@@ -305,7 +307,7 @@ class Report:
         FileExistsError
             The file is there already, and not `force`.
         """
-        path = Path(path)
+        path = Path(expand(path))
         formats = {".json": _JSON, ".csv": _CSV, ".html": _HTML, ".txt": _TEXT}
         if path.suffix not in formats:
             raise ValueError(f"a report is saved as {', '.join(formats)}, not as {path.name!r}")
@@ -336,7 +338,7 @@ class Report:
 
 
 def _path(dump: Dump) -> str:
-    return dump.path if isinstance(dump, DumpReader) else os.fspath(dump)
+    return dump.path if isinstance(dump, DumpReader) else os.fspath(expand(dump))
 
 
 def gather_rules(
@@ -347,7 +349,7 @@ def gather_rules(
     if any(value is not None for value in amounts.values()):
         found.append(dataclasses.astuple(Rule(**amounts)))  # type: ignore[arg-type]
     if isinstance(rules, (str, os.PathLike)):
-        return found + _core.load_rules(rules)
+        return found + _core.load_rules(expand(rules))
     for rule in rules or ():
         if not isinstance(rule, Rule):
             raise TypeError(f"rules are fxtap.Rule objects, or the path of a file, not {rule!r}")
@@ -394,6 +396,18 @@ def _core_options(options: CompareOptions) -> dict[str, Any]:
     return given
 
 
+@contextlib.contextmanager
+def _telling_of(options: CompareOptions) -> Iterator[None]:
+    """Tell of a pattern that matches nothing as `PatternError` does."""
+    __tracebackhide__ = True
+    try:
+        yield
+    except LookupError as error:
+        if options.get("op") is None:
+            raise
+        raise PatternError(str(error)) from None
+
+
 def compare(
     golden: Dump,
     target: Dump | None = None,
@@ -419,7 +433,7 @@ def compare(
     map
         A file of lines "GOLDEN-NAME TARGET-NAME", `*` allowed, for what has other names.
     op
-        Shell pattern on node, operator, module path or tensor name.
+        Shell pattern on node, operator, module path, source line or tensor name, as `fxtap compare --op`.
     rules
         A TOML file of rules, or `Rule` objects; they win over the six tolerances below.
     rtol, atol, cosine, max_abs, rel_l2, max_ulp
@@ -449,21 +463,17 @@ def compare(
     Raises
     ------
     OSError, LookupError, ValueError
-        A side cannot be opened, has no tensors, or is from a newer fxtap; options, rules or map make no sense.
+        A side cannot be opened, has no tensors, or is from a newer fxtap; options, rules or map make no sense; nothing
+        was compared, as where `op` matches nothing (`PatternError`, which is a LookupError and a ValueError).
         Single files that cannot be read are pairs with the verdict "unreadable".
     """
+    __tracebackhide__ = True  # pytest would print all of this docstring
     parts = _selection(run, rank, graph, step)
     if target is None and not any(isinstance(value, tuple) for value in parts.values()):
         raise ValueError("what is it to be compared with? (A second dump, or two parts of this one: step=(0, 1))")
-    return Report(
-        _core.compare(
-            _path(golden),
-            _path(golden if target is None else target),
-            **parts,
-            map=map,
-            **_core_options(options),
-        )
-    )
+    golden, target = _path(golden), _path(golden if target is None else target)
+    with _telling_of(options):
+        return Report(_core.compare(golden, target, **parts, map=expand(map), **_core_options(options)))
 
 
 def compare_ranks(
@@ -484,4 +494,6 @@ def compare_ranks(
     LookupError
         There is only one rank. Otherwise as `compare`.
     """
-    return Report(_core.compare_ranks(_path(dump), **_selection(run, None, graph, step), **_core_options(options)))
+    __tracebackhide__ = True
+    with _telling_of(options):
+        return Report(_core.compare_ranks(_path(dump), **_selection(run, None, graph, step), **_core_options(options)))

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from .paths import expand
+
 INT64_MAX = 2**63 - 1
 
 
@@ -46,8 +48,8 @@ class Option:
 
 
 def real_path(value: Any) -> str:
-    """Return `os.path.realpath` of a path; TypeError for anything else."""
-    return os.fsdecode(os.path.realpath(value))
+    """Return `os.path.realpath` of a path, "~" being the home folder; TypeError for anything else."""
+    return os.fsdecode(os.path.realpath(expand(value)))
 
 
 def _integer(low: int, high: int) -> Callable[[Any], int]:
@@ -95,6 +97,7 @@ def _integers(value: Any) -> Any:
 
 
 def _file(value: Any) -> Any:
+    value = expand(value)
     if value is not None and not Path(value).is_file():
         raise FileNotFoundError(f"{value!r} is not there or is no file")
     return value
@@ -109,6 +112,7 @@ def _json_file(value: Any) -> Any:
 
 
 def _folder(value: Any) -> Any:
+    value = expand(value)
     if value is None or not Path(value).is_dir():
         raise FileNotFoundError(f"{value!r} is not there or is no folder")
     return value

@@ -6,7 +6,7 @@ import difflib
 import errno
 import html
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
@@ -15,11 +15,22 @@ import numpy as np
 
 from . import _core
 from .lazy import LazyList
+from .paths import expand
 
 if TYPE_CHECKING:
     import pandas
 
-__all__ = ["DumpReader", "GraphReader", "NodeReader", "RankReader", "StepReader", "Tensor", "TensorList", "open_dump"]
+__all__ = [
+    "DumpReader",
+    "GraphReader",
+    "NodeReader",
+    "PatternError",
+    "RankReader",
+    "StepReader",
+    "Tensor",
+    "TensorList",
+    "open_dump",
+]
 
 SHOWN = 12
 """Rows that a table in a terminal or a notebook shows before it says how many more there are."""
@@ -65,6 +76,10 @@ def _hint(name: str, known: Iterable[str]) -> str:
         near = [other for other in names if name.lower() in other.lower()]
         near = near or sorted((other for other in names if name.startswith(other)), key=len, reverse=True)
     return f"; did you mean {near[0]!r}?" if near else ""
+
+
+class PatternError(LookupError, ValueError):
+    """A pattern that matches nothing; the message suggests the nearest name."""
 
 
 class _Record:
@@ -420,6 +435,8 @@ _GRAPH_HEADER = ("rank", "graph", "kind", "nodes", "dumped", "steps")
 class DumpReader:
     """A dump, opened for reading. Made by `fxtap.open`.
 
+    It is a collection of its tensors: `len(dump)`, `for tensor in dump`, `"add_1" in dump`, `dump["add_1"]`.
+
     Attributes
     ----------
     path, kind
@@ -429,7 +446,7 @@ class DumpReader:
     """
 
     def __init__(self, path: str | os.PathLike[str], run: int = 0) -> None:
-        self._reader = _core.Reader(path)
+        self._reader = _core.Reader(expand(path))
         self._run = run
         self.path = self._reader.path
         self.kind = self._reader.kind
@@ -470,25 +487,34 @@ class DumpReader:
         Parameters
         ----------
         pattern
-            Shell pattern on node name, target, module path or tensor name, as "*attn*" or "add_1*.OUTPUT.*".
+            Shell pattern on node name, target, module path, source line or tensor name, as "blocks.0.*", "model.py:12"
+            or "add_1*.OUTPUT.*": docs/usage.md.
         rank, graph, step
             One number, or -1 for all.
         io
             "INPUT", "OUTPUT", "INOUT", or None for all.
         incomplete
             Tensors of failed and partial steps too.
+
+        Raises
+        ------
+        PatternError
+            A ValueError and a LookupError: nothing that was dumped in the run matches the pattern.
         """
         if io is not None and io.upper() not in _IO:
             raise ValueError(f"io is INPUT, OUTPUT, INOUT or None, not {io!r}")
-        found = self._reader.tensors(
-            run=self._run if run is None else run,
-            rank=rank,
-            graph=graph,
-            step=step,
-            incomplete=incomplete,
-            pattern=pattern,
-            io=-1 if io is None else _IO[io.upper()],
-        )
+        try:
+            found = self._reader.tensors(
+                run=self._run if run is None else run,
+                rank=rank,
+                graph=graph,
+                step=step,
+                incomplete=incomplete,
+                pattern=pattern,
+                io=-1 if io is None else _IO[io.upper()],
+            )
+        except LookupError as error:
+            raise PatternError(str(error)) from None
         return TensorList(found)
 
     def __getitem__(self, name: str) -> TensorList:
@@ -500,6 +526,22 @@ class DumpReader:
             names = (known for tensor in self.tensors() for known in (tensor.node, tensor.name))
             raise KeyError(f"no node or tensor {name!r} in {self.path}{_hint(name, names)}")
         return found
+
+    def __len__(self) -> int:
+        """Return the number of tensors."""
+        return len(self.tensors())
+
+    def __iter__(self) -> Iterator[Tensor]:
+        """Iterate over the tensors, in order of rank, graph, step and execution."""
+        return iter(self.tensors())
+
+    def __bool__(self) -> bool:
+        """Say yes: to count the tensors for that would read the index."""
+        return True
+
+    def __contains__(self, name: object) -> bool:
+        """Tell whether there is a node or a tensor of a name: whether `dump[name]` finds any."""
+        return any(name in (tensor.name, tensor.node) for tensor in self)
 
     def to_pandas(self) -> pandas.DataFrame:
         """Return a table with one row a tensor."""
@@ -539,4 +581,5 @@ def open_dump(path: str | os.PathLike[str], *, run: int = 0) -> DumpReader:
     >>> dump.tensors("*attn*", io="OUTPUT")[0].numpy()  # doctest: +SKIP
     >>> dump.to_pandas().sort_values("abs_max")  # doctest: +SKIP
     """
+    __tracebackhide__ = True  # pytest would print all of this docstring
     return DumpReader(path, run)

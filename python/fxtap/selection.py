@@ -7,19 +7,20 @@ import logging
 import operator
 import re
 from collections.abc import Callable
-from fnmatch import fnmatchcase
+from dataclasses import dataclass
 from importlib import resources
 
 from torch._ops import HigherOrderOperator
 from torch.fx import GraphModule, Node
 
-from ._core import Graph
+from ._core import Graph, nearest_name, node_matches
 from .functionalized import HELPER
 
-__all__ = ["Filter", "FilterError", "glob_filter", "module_path", "skip_reasons"]
+__all__ = ["Filter", "FilterError", "explain_empty", "glob_filter", "module_path", "skip_reasons"]
 
 logger = logging.getLogger("fxtap")
 
+_FRAME = re.compile(r'^\s*File "(.*)", line (\d+)', re.MULTILINE)
 _VARIABLE = re.compile(r"^[LG]\[[^\]]*\]\.?")  # Dynamo's name of what the path begins at: L['self'], G['model']
 
 Filter = Callable[[Node], Node | None]
@@ -37,13 +38,33 @@ def known_operators() -> frozenset[str]:
     return frozenset(text.split())
 
 
-def module_path(node: Node) -> str:
-    """Return the path of the innermost module that a node comes from, as "blocks.0.fc"; "" outside of modules."""
+def _written_path(node: Node) -> str:
+    """Return the path of the innermost module as Dynamo writes it, "L['self'].blocks.0.fc"; "" outside of modules."""
     stack = node.meta.get("nn_module_stack") or {}
     path = ""
     for entry in stack.values():
         path = entry[0] if isinstance(entry, (tuple, list)) else str(entry)
-    return _VARIABLE.sub("", path)
+    return path
+
+
+def module_path(node: Node) -> str:
+    """Return the path of the innermost module that a node comes from, as "blocks.0.fc"; "" outside of modules."""
+    return _VARIABLE.sub("", _written_path(node))
+
+
+@dataclass(frozen=True)
+class GlobFilter:
+    """Keeps what any of its patterns matches; two of the same patterns are equal."""
+
+    patterns: tuple[str, ...]
+
+    def __call__(self, node: Node) -> Node | None:
+        frames = _FRAME.findall(node.stack_trace or "")
+        file, line = frames[-1] if frames else ("", "0")
+        places = [(node.name, str(node.target), _written_path(node), file, int(line))]
+        ends = ["OUTPUT.0", *(f"INPUT.{key}" for key in (*range(len(node.args)), *node.kwargs))]
+        places += [(f"{node.name}-{node.target}.{end}", "", "", "", 0) for end in ends]
+        return node if any(node_matches(pattern, *place) for pattern in self.patterns for place in places) else None
 
 
 def glob_filter(*patterns: str) -> Filter:
@@ -52,8 +73,8 @@ def glob_filter(*patterns: str) -> Filter:
     Parameters
     ----------
     patterns
-        Shell patterns, matched against a node's name, its target and its module path: "add_*", "aten.mm.*",
-        "*blocks.0.*", "blocks.0.fc".
+        Shell patterns, as those of `fxtap ls --op`: matched against a node's name, its target, its module path and its
+        source line: "add_*", "aten.mm.*", "blocks.0.*", "model.py:12".
 
     Examples
     --------
@@ -62,13 +83,42 @@ def glob_filter(*patterns: str) -> Filter:
     for pattern in patterns:
         if not isinstance(pattern, str):
             raise TypeError(f"a pattern is text, not {pattern!r}")
+    return GlobFilter(patterns)
 
-    def keep(node: Node) -> Node | None:
-        texts = (node.name, str(node.target), module_path(node))
-        return node if any(fnmatchcase(text, pattern) for pattern in patterns for text in texts) else None
 
-    keep.__name__ = f"glob_filter({', '.join(patterns)})"
-    return keep
+def _name_nearest(keep: Filter | None, operators: list[Node]) -> str:
+    """Return what patterns that match none of the operators may have meant, in brackets; "" where nothing is near."""
+    if not isinstance(keep, GlobFilter):
+        return ""
+    names = (name for node in operators for name in (node.name, str(node.target), module_path(node)))
+    known = tuple(name for name in dict.fromkeys(names) if name)
+    near = {pattern: nearest_name(pattern.strip("*"), known) for pattern in keep.patterns}
+    hints = [f"{pattern}: did you mean {name}?" for pattern, name in near.items() if name is not None]
+    return f" ({'; '.join(hints)})" if hints else ""
+
+
+def explain_empty(gm: GraphModule, kind: str, reasons: list[str | None], keep: Filter | None) -> str | None:
+    """Return why no operator of a graph is dumped, in a line; None where one is, or there is none.
+
+    Parameters
+    ----------
+    kind
+        What to call the graph.
+    reasons
+        Those of `skip_reasons`.
+    keep
+        The filter: the line names what its patterns may have meant.
+    """
+    skipped = {node: reason for node, reason in zip(gm.graph.nodes, reasons, strict=True) if node.op == "call_function"}
+    told = {node: reason for node, reason in skipped.items() if reason != "getitem"}
+    if None in skipped.values() or not told:
+        return None
+    if "filter" in told.values():
+        hint = _name_nearest(keep, list(told))
+        return f"the filter keeps no operator of the {kind} graph: nothing of it is dumped{hint}"
+    node, reason = next(iter(told.items()))
+    advice = "; data_dump.custom_ops = True dumps custom operators" if reason == "non aten target" else ""
+    return f"no operator of the {kind} graph is dumped: {node.name} is skipped ({reason}){advice}"
 
 
 def _not_selected(node: Node, target: str, flags: frozenset[str], custom_ops: bool) -> str | None:

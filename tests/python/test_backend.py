@@ -360,7 +360,7 @@ class TestByName:
             model(torch.ones(2))
             scoped = active.get()
             assert scoped is not None
-            dump = open_dump(config, scoped[1])
+            dump = open_dump(config, scoped)
         assert dump.closed
         assert torch.equal(model(torch.ones(2)), torch.ones(2).sin().cos())
         (graph,) = graphs(tmp_path)

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 import fxtap
-from dumps import run
+from dumps import python, run
 
 TORCHAIR = Path(__file__).parent.parent / "data" / "torchair" / "dumps"
 
@@ -321,3 +321,163 @@ def test_a_run_that_is_not_there(tmp_path: Path) -> None:
         fxtap.open(tmp_path, run=-2)
     with pytest.raises(TypeError, match="'add_1', not 5"):
         fxtap.open(tmp_path)[5]
+
+
+class Block(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.fc = torch.nn.Linear(2, 2)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.relu(self.fc(x))
+
+
+LINE = Block.forward.__code__.co_firstlineno + 1
+
+
+class Blocks(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.blocks = torch.nn.ModuleList([Block(), Block()])
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.blocks[1](self.blocks[0](x))
+
+
+class TestPatterns:
+    @pytest.fixture(scope="class")
+    def root(self, tmp_path_factory: pytest.TempPathFactory) -> Path:
+        root = tmp_path_factory.mktemp("patterns")
+        torch._dynamo.reset()
+        with torch.no_grad():
+            run(root, Blocks(), torch.ones(1, 2))
+        return root
+
+    @pytest.mark.parametrize(
+        ("pattern", "wanted"),
+        [
+            ("addmm_1", {"addmm_1"}),
+            ("aten.relu.*", {"relu", "relu_1"}),
+            ("blocks.1", {"relu_1"}),
+            ("blocks.1*", {"t_1", "addmm_1", "relu_1"}),
+            ("*blocks*.fc", {"t", "addmm", "t_1", "addmm_1"}),
+            (f"test_reading.py:{LINE}", {"t", "addmm", "relu", "t_1", "addmm_1", "relu_1"}),
+            (f"*/test_reading.py:{LINE + 1}", set()),
+            ("*reading*", set()),
+            ("relu-*.OUTPUT.0", {"relu"}),
+        ],
+    )
+    def test_one_meaning(self, pattern: str, wanted: set[str], root: Path, tmp_path: Path) -> None:
+        """A listing, a comparison and a filter choose the same operators."""
+        dump = fxtap.open(root)
+        torch._dynamo.reset()
+        with torch.no_grad():
+            run(tmp_path, Blocks(), torch.ones(1, 2), filter=pattern)
+        if not wanted:
+            with pytest.raises(ValueError, match="nothing matches"):
+                dump.tensors(pattern)
+            with pytest.raises(ValueError, match="nothing matches"):
+                fxtap.compare(root, root, op=pattern)
+            assert not list(tmp_path.iterdir())
+            return
+        assert {tensor.node for tensor in dump.tensors(pattern)} == wanted
+        assert {pair.node for pair in fxtap.compare(root, root, op=pattern).pairs} == wanted
+        assert {tensor.node for tensor in fxtap.open(tmp_path).tensors()} == wanted
+
+    def test_what_matches_nothing_names_the_nearest(self, root: Path) -> None:
+        dump = fxtap.open(root)
+        for call in (
+            lambda: dump.tensors("addmn_1"),
+            lambda: dump.graphs[0].tensors("addmn_1"),
+            lambda: dump.graphs[0].steps[0].tensors("addmn_1"),
+            lambda: fxtap.compare(root, root, op="addmn_1"),
+            lambda: fxtap.testing.assert_dumps_close(root, root, op="addmn_1"),
+        ):
+            for kind in (ValueError, LookupError):
+                with pytest.raises(kind, match=r'nothing matches "addmn_1" in .*, did you mean addmm_1'):
+                    call()
+
+    def test_what_matches_elsewhere_is_an_empty_list(self, root: Path) -> None:
+        dump = fxtap.open(root)
+        assert len(dump.tensors("relu", step=7)) == 0 and len(dump.tensors("relu", io="INOUT")) == 0
+
+    def test_what_is_not_dumped_says_why(self, tmp_path: Path) -> None:
+        torch._dynamo.reset()
+        run(tmp_path, lambda x: x.sin().cos(), torch.ones(2), filter="sin")
+        with pytest.raises(ValueError, match=r'cos, which "aten.cos\*" matches in .*, is not dumped: filter'):
+            fxtap.open(tmp_path).tensors("aten.cos*")
+
+    def test_a_filter_that_keeps_nothing_names_the_nearest(
+        self, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        torch._dynamo.reset()
+        run(tmp_path, lambda x: x.sin().cos(), torch.ones(2), filter="aten.sine.default*")
+        assert "(aten.sine.default*: did you mean aten.sin.default?)" in caplog.text
+
+
+def test_a_dump_is_a_collection_of_its_tensors(root: Path, tmp_path: Path) -> None:
+    dump = fxtap.open(root)
+    assert len(dump) == len(dump.tensors()) > 0 and [tensor.name for tensor in dump] == [t.name for t in dump.tensors()]
+    assert "addmm" in dump and dump.tensors()[0].name in dump and "nothing" not in dump and 3 not in dump
+    np.save(tmp_path / "one.npy", np.ones(2))
+    single = fxtap.open(tmp_path / "one.npy")
+    assert len(single) == 1 and bool(single)
+
+
+def test_a_file_that_is_no_array_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "model.py").write_text("import torch\n")
+    (tmp_path / "empty").write_text("")
+    for name in ("model.py", "empty"):
+        with pytest.raises(ValueError, match=f"{name}.*: neither a dump nor an .npy file"):
+            fxtap.open(tmp_path / name)
+    np.save(tmp_path / "array.npy", np.ones(2))
+    (tmp_path / "array.npy").rename(tmp_path / "array")
+    assert len(fxtap.open(tmp_path / "array")) == 1  # by its first bytes
+
+
+def test_the_home_folder(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(root)
+    assert len(fxtap.open("~/dump")) == len(fxtap.open(Path("~/dump"))) == len(fxtap.open(b"~/dump"))
+    report = fxtap.compare("~/dump", Path("~/dump"))
+    assert report.save("~/report.txt") == tmp_path / "report.txt"
+    config = fxtap.CompilerConfig()
+    for option in ("debug.data_dump.path", "debug.graph_dump.path", "debug.fx_summary.path"):
+        config.set(option, "~/x")
+        assert config.get(option) == str(tmp_path / "x")
+    monkeypatch.setenv("FXTAP_PATH", "~/y")
+    from fxtap.environment import apply_environment
+
+    assert apply_environment(config).get("debug.data_dump.path") == str(tmp_path / "y")
+    config.set("debug.data_dump.path", "./~x")
+    assert config.get("debug.data_dump.path") == str(root / "~x")
+    assert not (root / "~").exists()
+
+
+def test_what_the_documents_name_is_there() -> None:
+    """Attributes without an import of their own, and in dir()."""
+    code = """
+        import fxtap, sys
+        assert "torch" not in sys.modules
+        assert {"dump", "get_npu_backend", "testing", "distributed", "open", "PatternError"} <= set(dir(fxtap))
+        assert callable(fxtap.testing.assert_dumps_close) and "torch" not in sys.modules
+        assert callable(fxtap.distributed.compare_sharded) and callable(fxtap.dump)
+        assert set(fxtap.__all__) <= set(dir(fxtap))
+        try:
+            fxtap.nothing
+        except AttributeError as error:
+            assert "nothing" in str(error)
+    """
+    done = python(code, Path.cwd())
+    assert done.returncode == 0, done.stderr
+
+
+def test_errors_do_not_print_docstrings(tmp_path: Path) -> None:
+    (tmp_path / "test_it.py").write_text(
+        "import fxtap\ndef test_compare():\n    fxtap.compare('nowhere', 'nothing')\n"
+        "def test_open():\n    fxtap.open('nowhere')\n"
+        "def test_assert():\n    fxtap.testing.assert_dumps_close('a', 'b')\n"
+    )
+    done = python("import pytest, sys; sys.exit(pytest.main(['-q', '-p', 'no:cacheprovider', 'test_it.py']))", tmp_path)
+    assert done.stdout.count("FileNotFoundError") >= 3
+    assert "Parameters" not in done.stdout and "Raises" not in done.stdout
