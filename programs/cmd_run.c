@@ -41,8 +41,10 @@ static void find_neighbour(char path[PATH_MAX])
 static const char *find_python(const run_options *chosen, char buffer[PATH_MAX])
 {
     const char *named = chosen->python != NULL ? chosen->python : getenv("FXTAP_PYTHON");
+    const char *home = getenv("HOME");
     if (named != NULL && named[0] != '\0') {
-        return named;
+        bool is_at_home = strncmp(named, "~/", 2) == 0 && home != NULL; /* as in --python=~/venv/bin/python3 */
+        return is_at_home && snprintf(buffer, PATH_MAX, "%s%s", home, named + 1) < PATH_MAX ? buffer : named;
     }
     find_neighbour(buffer);
     return buffer[0] != '\0' ? buffer : "python3";
@@ -96,8 +98,7 @@ static char *join_filters(const text_list *filters)
 static bool set_environment(const run_options *chosen)
 {
     char *filter = join_filters(&chosen->filters);
-    bool is_set = setenv("FXTAP_RUN", "1", 1) == 0;
-    is_set = is_set && (chosen->type == NULL || setenv("FXTAP_TYPE", chosen->type, 1) == 0);
+    bool is_set = (chosen->type == NULL || setenv("FXTAP_TYPE", chosen->type, 1) == 0);
     is_set = is_set && (chosen->type != NULL || setenv("FXTAP_TYPE", "npy", 0) == 0);
     is_set = is_set && (chosen->path == NULL || setenv("FXTAP_PATH", chosen->path, 1) == 0);
     is_set = is_set && (filter[0] == '\0' || setenv("FXTAP_FILTER", filter, 1) == 0);
@@ -145,7 +146,7 @@ int cmd_run(int argc, char **argv)
         {'t', "type", OPTION_TEXT, &chosen.type, "TYPE", "npy: files (the default); stats: statistics alone"},
         {'p', "path", OPTION_TEXT, &chosen.path, "DIR", "the dump's root; else $FXTAP_PATH, else the\nworking directory"},
         {'f', "filter", OPTION_TEXTS, &chosen.filters, "GLOB",
-         "dump operators whose name, target or module path\nmatches; may be given several times"},
+         "dump operators that match (man fxtap: PATTERNS);\nmay be given several times"},
         {0, "sync", OPTION_FLAG, &chosen.sync, NULL, "each file is on disk before its operator runs"},
         {0, "python", OPTION_TEXT, &chosen.python, "FILE",
          "the interpreter; else $FXTAP_PYTHON, else python3\nbeside this program, else python3 in $PATH"},
@@ -155,7 +156,9 @@ int cmd_run(int argc, char **argv)
         .command = "run",
         .operands = "SCRIPT [ARGS...]",
         .about = "Runs a Python script, or a module after -m, unedited, with fxtap as\n"
-                 "torch.compile's default backend, so that every compiled model is dumped.\n",
+                 "torch.compile's default backend, so that every compiled model is dumped:\n"
+                 "also in Python processes that the script starts. SCRIPT may be a command\n"
+                 "that starts them, as torchrun.\n",
         .options = options,
         .n_options = sizeof options / sizeof *options,
         .more = "What follows SCRIPT is the script's own. Exit status: the script's.\n",

@@ -2,53 +2,31 @@
 
 from __future__ import annotations
 
-import functools
 import importlib.util
 import os
 import runpy
 import shutil
+import signal
+import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NoReturn
+from types import FrameType
+from typing import NoReturn
 
-import torch
-
-from .backend import fxtap
 from .config import CompilerConfig
 from .distributed import is_launched, run_compare
 from .environment import apply_environment
 
-__all__ = ["become_default", "find_program", "main", "run_script"]
+__all__ = ["find_program", "main", "run_script"]
 
 USAGE = """\
 usage: python -m fxtap run-script SCRIPT [ARGS...]      run a script with fxtap as torch.compile's default backend
        python -m fxtap run-script -m MODULE [ARGS...]   the same for a module
+       python -m fxtap run-script COMMAND [ARGS...]     the same for the Python processes of a command, as torchrun
        python -m fxtap COMMAND [ARGS...]                as the fxtap program: fxtap COMMAND [ARGS...]
        torchrun ... -m fxtap compare [ARGS...]          fxtap compare, the work split among the processes
 run-script is configured by the environment: FXTAP_TYPE, FXTAP_PATH, FXTAP_FILTER, ... (docs/usage.md)
 """
-
-
-def become_default() -> None:
-    """Make fxtap the backend of every torch.compile that names none, or "inductor"; others keep theirs.
-
-    Options meant for inductor are left aside, its `mode` is used where a graph is not dumped.
-    """
-    original = torch.compile
-
-    def ours(gm: Any, example_inputs: Any, **kwargs: Any) -> Callable[..., Any]:
-        return fxtap(gm, example_inputs, mode=kwargs.get("mode"))
-
-    ours.__name__ = "fxtap"  # as torch calls it in messages
-
-    @functools.wraps(original)
-    def compile_with_fxtap(model: Any = None, *, backend: Any = None, **kwargs: Any) -> Any:
-        if backend is None or backend == "inductor":
-            backend, kwargs["options"] = ours, None
-        return original(model, backend=backend, **kwargs)
-
-    torch.compile = compile_with_fxtap
 
 
 def is_module(name: str) -> bool:
@@ -59,9 +37,38 @@ def is_module(name: str) -> bool:
         return False
 
 
-def complaint(target: str, as_module: bool) -> str | None:
+def find_command(name: str) -> str | None:
+    """Return the path of a command to be run as it is: what is no Python script, or is that of another Python."""
+    path = name if Path(name).exists() else shutil.which(name)
+    if path is None or Path(path).suffix == ".py" or not os.access(path, os.X_OK) or Path(path).is_dir():
+        return None
+    with Path(path).open("rb") as file:
+        words = os.fsdecode(file.readline(4096)).removeprefix("#!").split()
+    python = shutil.which(words[0]) if words and "python" in Path(words[0]).name else None
+    is_ours = python is not None and Path(python).parent.resolve() == Path(sys.executable).parent.resolve()
+    return None if is_ours else path
+
+
+def run_command(command: list[str]) -> int:
+    """Run a command to its end; return its exit status. Signals that are meant for it go on to it."""
+    child = subprocess.Popen(command)
+
+    def send(number: int, _frame: FrameType | None) -> None:
+        child.send_signal(number)
+
+    signal.signal(signal.SIGINT, lambda *_: None)  # a terminal sends it to the command too
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, send)
+    status = child.wait()
+    if status < 0:  # as the command ended
+        signal.signal(-status, signal.SIG_DFL)
+        os.kill(os.getpid(), -status)
+    return status
+
+
+def find_problem(target: str, as_module: bool) -> str | None:
     """Return why nothing can be run, in a line, or None."""
-    if not (is_module(target) if as_module else Path(target).exists()):
+    if not (is_module(target) if as_module else Path(target).exists() or shutil.which(target)):
         return f"no such {'module' if as_module else 'script'}: {target}"
     try:
         apply_environment(CompilerConfig())
@@ -70,14 +77,25 @@ def complaint(target: str, as_module: bool) -> str | None:
     return None
 
 
+def prepare_dump() -> None:
+    """Give every process of the run the same dump root, and fxtap as its default backend."""
+    from .default import become_default, pass_on  # a backend that is there is missed at exit, if it gets no graph
+    from .notice import RunWatch
+
+    config = apply_environment(CompilerConfig())
+    os.environ["FXTAP_PATH"] = root = config.get("debug.data_dump.path") or str(Path.cwd())
+    become_default(RunWatch(Path(root)))
+    pass_on()
+
+
 def run_script(arguments: list[str]) -> int:
-    """Run a script, or a module after -m, as `python` would, with fxtap as the default backend.
+    """Run a script, or a module after -m, as `python` would, or a command, with fxtap as the default backend.
 
     Returns
     -------
     int
-        The exit status: 0, or 2 where there is nothing to run or a variable has an illegal value. What the script
-        raises is passed through.
+        The exit status: 0, a command's, or 2 where there is nothing to run or a variable has an illegal value. What the
+        script raises is passed through.
     """
     as_module = arguments[:1] == ["-m"]
     if as_module:
@@ -87,16 +105,21 @@ def run_script(arguments: list[str]) -> int:
         return 2
     target = arguments[0]
     sys.path[0] = str(Path.cwd() if as_module else Path(target).resolve().parent)
-    problem = complaint(target, as_module)
+    problem = find_problem(target, as_module)
     if problem is not None:
         print(f"fxtap: {problem}", file=sys.stderr)
         return 2
-    become_default()
+    prepare_dump()
+    command = None if as_module else find_command(target)
+    if command is not None:
+        return run_command([command, *arguments[1:]])
     sys.argv = list(arguments)
     if as_module:
         runpy.run_module(target, run_name="__main__", alter_sys=True)
     else:
-        runpy.run_path(str(Path(target).absolute()), run_name="__main__")  # as python: source files are absolute
+        script = target if Path(target).exists() else str(shutil.which(target))
+        sys.path[0] = str(Path(script).resolve().parent)
+        runpy.run_path(str(Path(script).absolute()), run_name="__main__")  # as python: source files are absolute
     return 0
 
 

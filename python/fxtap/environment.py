@@ -59,7 +59,7 @@ VARIABLES: dict[str, tuple[str, Callable[[str], Any]]] = {
 }
 """Variable -> the option it sets, and how its text is read."""
 
-_OTHERS = {"FXTAP_PYTHON", "FXTAP_CPU"}  # read elsewhere
+_OTHERS = {"FXTAP_PYTHON", "FXTAP_CPU", "FXTAP_RUN"}  # read elsewhere
 
 logger = logging.getLogger("fxtap")
 

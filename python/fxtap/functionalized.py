@@ -209,13 +209,13 @@ def _is_functionalized(node: Node) -> bool:
     return node.op == "call_function" and node.target in kinds and isinstance(node.args[0], OpOverload)
 
 
-def write_out_mutations(gm: GraphModule) -> None:
+def write_out_mutations(gm: GraphModule) -> bool:
     """Write out the mutable custom operators of a graph, as inductor does: copies of what they change, then the call.
 
     AOTAutograd hides such an operator inside of a higher-order one, `auto_functionalized` or `auto_functionalized_v2`,
     which makes the copies. Written out it is a node of its own with its own name and arguments, before and after which
     its tensors can be saved. The nodes that make copies and views have ``meta["fxtap_helper"]``. A form that is not
-    known stays as it is.
+    known stays as it is. Returns whether there was any.
     """
     found = [node for node in gm.graph.nodes if _is_functionalized(node)]
     for node in found:
@@ -227,3 +227,4 @@ def write_out_mutations(gm: GraphModule) -> None:
             logger.debug("%s of %s is not written out: %s", node.target, node.args[0], error)
     if found:
         gm.recompile()
+    return bool(found)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import logging
+import multiprocessing
 import os
 import platform
 import sys
@@ -33,9 +34,10 @@ class Forkable(Protocol):
 
 
 class Block:
-    """The dumps that one `fxtap.dump` block opened; changed under the session's lock only."""
+    """One `fxtap.dump` block: its configuration; the dumps that it opened, changed under the session's lock only."""
 
-    def __init__(self) -> None:
+    def __init__(self, config: CompilerConfig) -> None:
+        self.config = config
         self.dumps: list[Dump] = []
         self.ended = False
 
@@ -45,6 +47,7 @@ _lock = threading.Lock()
 _blocks: set[Block] = set()
 _kept: set[Dump | None] = set()  # opened outside of blocks: no block closes them
 _dumps: dict[tuple[object, ...], Dump] = {}
+_graph_ids: Iterator[int] | None = None  # from the first graph on
 _watchers: weakref.WeakSet[Forkable] = weakref.WeakSet()
 
 
@@ -61,12 +64,18 @@ def _graph_numbers(block: int) -> Iterator[int]:
         first, block = 0, block + 1
 
 
-_graph_ids: Iterator[int] = _graph_numbers(0)
-
-
 def next_graph_id() -> int:
-    """Return the number G of a graph: from 1, in order of compilation; in a forked child from its pid * 1000 + 1."""
+    """Return the number G of a graph: from 1, in order of compilation.
+
+    In a child that writes where its parent may, from its pid * 1000 + 1: a forked one, and one that was started by
+    multiprocessing or under `fxtap run`, unless it has a rank of its own.
+    """
+    global _graph_ids
+    is_runs_own = os.environ.get("FXTAP_RUN") in (None, str(os.getpid()))
+    own = world()[0] == 1 and not (is_runs_own and multiprocessing.parent_process() is None)
     with _lock:
+        if _graph_ids is None:
+            _graph_ids = _graph_numbers(os.getpid() if own else 0)
         return next(_graph_ids)
 
 

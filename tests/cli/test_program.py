@@ -314,12 +314,12 @@ def test_run_hands_the_script_to_python(run: Run, tmp_path: Path) -> None:
     assert done.returncode == 7
     assert done.stdout.splitlines() == [
         "[-m]", "[fxtap]", "[run-script]", "[s.py]", "[--step]", "[-h]",
-        "FXTAP_FILTER=a*,b", "FXTAP_PATH=out", f"FXTAP_PYTHON={stub}", "FXTAP_RUN=1", "FXTAP_SYNC=1",
+        "FXTAP_FILTER=a*,b", "FXTAP_PATH=out", f"FXTAP_PYTHON={stub}", "FXTAP_SYNC=1",
         "FXTAP_TYPE=stats",
     ]  # fmt: skip
     done = run("run", "-m", "train", "--lr", "1", FXTAP_PYTHON=str(stub))
     assert done.stdout.splitlines()[2:] == [
-        "[run-script]", "[-m]", "[train]", "[--lr]", "[1]", f"FXTAP_PYTHON={stub}", "FXTAP_RUN=1", "FXTAP_TYPE=npy",
+        "[run-script]", "[-m]", "[train]", "[--lr]", "[1]", f"FXTAP_PYTHON={stub}", "FXTAP_TYPE=npy",
     ]  # fmt: skip
 
 

@@ -1,0 +1,52 @@
+"""fxtap as the default backend of torch.compile: for `fxtap run`, in its process and in those that it starts."""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from . import notice
+from .backend import Backend, fxtap
+
+__all__ = ["HOOK", "become_default", "pass_on"]
+
+HOOK = Path(__file__).resolve().parent / "hook"
+"""A folder with a sitecustomize module, which Python imports as it starts."""
+
+
+def become_default(watch: notice.RunWatch) -> None:
+    """Make fxtap the backend of every torch.compile that names none, or "inductor"; others keep theirs.
+
+    Options meant for inductor are left aside, its `mode` is used where a graph is not dumped.
+    """
+    notice.watch = watch
+    original = torch.compile
+
+    def ours(gm: Any, example_inputs: Any, **kwargs: Any) -> Callable[..., Any]:
+        return fxtap(gm, example_inputs, mode=kwargs.get("mode"))
+
+    ours.__name__ = "fxtap"  # as torch calls it in messages
+
+    @functools.wraps(original)
+    def compile_with_fxtap(model: Any = None, *, backend: Any = None, **kwargs: Any) -> Any:
+        if backend is None or backend == "inductor":
+            backend, kwargs["options"] = ours, None
+        if backend in (ours, fxtap, "fxtap") or isinstance(backend, Backend):
+            watch.ours += 1
+        else:
+            watch.others.add(f'"{getattr(backend, "__name__", backend)}"')
+        return original(model, backend=backend, **kwargs)
+
+    torch.compile = compile_with_fxtap
+
+
+def pass_on() -> None:
+    """Have the Python processes that this one starts do the same: through the environment, so whatever starts them."""
+    inherited = os.environ.get("PYTHONPATH")
+    os.environ["PYTHONPATH"] = os.pathsep.join([str(HOOK), *([inherited] if inherited else [])])
+    os.environ["FXTAP_RUN"] = str(os.getpid())
