@@ -19,10 +19,10 @@ def large_matrix_products(node: Node) -> Node | None:
 root = sys.argv[1] if len(sys.argv) > 1 else "filtered-dump"
 model = nn.Sequential(nn.Linear(32, 64), nn.GELU(), nn.Linear(64, 8)).eval()
 x = torch.randn(20, 32)
+compiled = torch.compile(model, backend="fxtap")
 with torch.no_grad():
     with fxtap.dump(f"{root}/function", filter=large_matrix_products):
-        torch.compile(model, backend="fxtap")(x)
-    torch.compiler.reset()
+        compiled(x)
     with fxtap.dump(f"{root}/patterns", filter=["aten.gelu.*", "2"]):  # a target; a module path
-        torch.compile(model, backend="fxtap")(x)
+        compiled(x)
 print(f"the dumps are in {root}")

@@ -316,7 +316,11 @@ class Report:
         return path
 
     def to_pandas(self) -> pandas.DataFrame:
-        """Return a table with one row a pair; its columns are `Pair`'s attributes."""
+        """Return a table with one row a pair; its columns are `Pair`'s attributes, under the names that JSON has.
+
+        As there, `target` is the operator, FX's word for it; `target_name` is the name on the target side, where it is
+        another one.
+        """
         import pandas
 
         return pandas.DataFrame(self._core.columns())

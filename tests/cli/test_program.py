@@ -321,6 +321,8 @@ def test_run_hands_the_script_to_python(run: Run, tmp_path: Path) -> None:
     assert done.stdout.splitlines()[2:] == [
         "[run-script]", "[-m]", "[train]", "[--lr]", "[1]", f"FXTAP_PYTHON={stub}", "FXTAP_TYPE=npy",
     ]  # fmt: skip
+    for how in (["--python=~/python"], []):  # what no shell expands
+        assert run("run", *how, "s.py", FXTAP_PYTHON="~/python", HOME=str(tmp_path)).returncode == 7
 
 
 # ---- signals ----
