@@ -46,7 +46,6 @@ class Score:
     recalled: int = 0
     pairs: int = 0
     right: int = 0
-    inputs: int = 0
     origins: list[str] = field(default_factory=list)
     verdict: str = ""
     seconds: float = 0.0

@@ -332,8 +332,12 @@ static fxtap_status open_either_way(fxtap_reader *reader, const char *path)
     bool is_unlogged = found == 1 && !is_logged(&head), wants_sharing = has_log(path) || is_unlogged;
     sharing how = !wants_sharing || found != 1 ? IMMUTABLE : head.has_locks ? SHARED : is_unlogged ? UNLOCKED : IMMUTABLE;
     fxtap_status status = open_database(reader, path, how);
-    if (status == FXTAP_E_DATABASE && how == SHARED) {
-        how = is_unlogged && !fx_sqlite_can_lock(path) ? UNLOCKED : IMMUTABLE;
+    bool is_refused = how == SHARED && status != FXTAP_OK && status != FXTAP_E_NOMEM;
+    if (is_refused && is_unlogged && !fx_sqlite_can_lock(path)) {
+        how = UNLOCKED;
+        status = open_database(reader, path, how);
+    } else if (is_refused && status == FXTAP_E_DATABASE) {
+        how = IMMUTABLE;
         status = open_database(reader, path, how);
     }
     if (status == FXTAP_OK && wants_sharing && how == IMMUTABLE) {

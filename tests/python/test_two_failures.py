@@ -114,7 +114,7 @@ def test_the_first_exception_of_a_node_is_raised(node: Attributes) -> None:
 )
 def test_a_node_of_wrong_types(node: Attributes) -> None:
     module = module_of(node)
-    with pytest.raises(TypeError, match="placeholder|kwargs"):
+    with pytest.raises(TypeError, match=r"placeholder|kwargs"):
         _core.Program(module)
 
 
