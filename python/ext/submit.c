@@ -60,6 +60,12 @@ int fx_submit_skip(capture *c, fx_place *place, fxtap_io io, const char *reason)
     return take_back(saved, fxtap_call_skip(c->call, place->slot, c->stamp_us, reason));
 }
 
+int fx_submit_note(capture *c, const fxtap_note *note)
+{
+    PyThreadState *saved = let_go(c);
+    return take_back(saved, fxtap_call_note(c->call, note));
+}
+
 static int skip_text(capture *c, fx_place *place, fxtap_io io, PyObject *text)
 {
     PyObject *start = text == NULL ? NULL : PyUnicode_Substring(text, 0, MAX_SKIP_TEXT);

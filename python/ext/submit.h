@@ -48,6 +48,9 @@ int fx_submit_outputs(struct fx_capture *capture, PyObject *result);
 /* Records a place as having no value, and why. */
 int fx_submit_skip(struct fx_capture *capture, fx_place *place, fxtap_io io, const char *reason);
 
+/* Records what was found wrong with an operator. 0, or -1 with an exception. */
+int fx_submit_note(struct fx_capture *capture, const fxtap_note *note);
+
 /* Gives up what finished jobs held. */
 void fx_submit_release(struct fx_capture *capture);
 

@@ -91,12 +91,7 @@ static int note_read(capture *c, const fx_instruction *instruction, PyObject *re
                        .arg_name = name,
                        .count = count,
                        .total = total};
-    fxtap_status status = fxtap_call_note(c->call, &note);
-    if (status != FXTAP_OK) {
-        fx_raise(status);
-        return -1;
-    }
-    return 0;
+    return fx_submit_note(c, &note);
 }
 
 int fx_undefined_after(capture *c, const fx_instruction *instruction, PyObject *pending, PyObject *result)

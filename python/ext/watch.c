@@ -122,15 +122,11 @@ static int note_change(capture *c, const fx_instruction *instruction, const fx_w
                        .stamp_us = fxtap_call_stamp(c->call),
                        .position = item->position,
                        .arg_name = name == NULL ? NULL : PyBytes_AsString(name)};
-    fxtap_status status = fxtap_call_note(c->call, &note);
+    int status = fx_submit_note(c, &note);
     char line[160];
     snprintf(line, sizeof line, "writes to its argument %.60s without declaring it", note.arg_name != NULL ? note.arg_name : note.position);
     Py_XDECREF(name);
-    if (status != FXTAP_OK) {
-        fx_raise(status);
-        return -1;
-    }
-    return fx_watch_tell(c, instruction, line);
+    return status < 0 ? -1 : fx_watch_tell(c, instruction, line);
 }
 
 static int check_one(capture *c, const fx_instruction *instruction, const fx_watched *item)

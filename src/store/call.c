@@ -39,7 +39,7 @@ static bool is_open(const fxtap_call *call)
 }
 
 /* What each function that submits begins with. */
-static fxtap_status check_call(const fxtap_call *call)
+fxtap_status fx_call_check(const fxtap_call *call)
 {
     if (call == NULL) {
         return fx_error(FXTAP_E_INVALID, "the call is NULL");
@@ -94,7 +94,7 @@ static fxtap_status reserve(fxtap_call *call, uint64_t bytes, bool wait)
 
 fxtap_status fxtap_call_reserve(fxtap_call *call, uint64_t bytes, bool wait)
 {
-    fxtap_status status = check_call(call);
+    fxtap_status status = fx_call_check(call);
     if (status != FXTAP_OK) {
         return status;
     }
@@ -418,7 +418,7 @@ fxtap_status fxtap_call_submit(fxtap_call *call, const fxtap_submission *submiss
     }
     uint64_t saved_bytes = 0;
     fxtap_ticket ticket = 0;
-    fxtap_status status = check_call(call);
+    fxtap_status status = fx_call_check(call);
     fxtap_call_release_done(call);
     if (status == FXTAP_OK) {
         status = check_submission(submission, &saved_bytes);
@@ -439,7 +439,7 @@ fxtap_status fxtap_call_submit(fxtap_call *call, const fxtap_submission *submiss
 
 fxtap_status fxtap_call_alias(fxtap_call *call, fxtap_slot slot, uint64_t stamp_us, fxtap_ticket ticket)
 {
-    fxtap_status status = check_call(call);
+    fxtap_status status = fx_call_check(call);
     fxtap_call_release_done(call);
     if (status != FXTAP_OK || fx_call_is_dead(call)) {
         return status;
@@ -517,7 +517,7 @@ fxtap_status fxtap_call_submit_small(fxtap_call *call, fxtap_slot slot, uint64_t
                                      const char *text, size_t text_length)
 {
     uint64_t saved_bytes = 0;
-    fxtap_status status = check_call(call);
+    fxtap_status status = fx_call_check(call);
     fxtap_call_release_done(call);
     if (status == FXTAP_OK) {
         status = check_small(view, text, text_length, &saved_bytes);
@@ -543,7 +543,7 @@ fxtap_status fxtap_call_submit_small(fxtap_call *call, fxtap_slot slot, uint64_t
 fxtap_status fxtap_call_skip(fxtap_call *call, fxtap_slot slot, uint64_t stamp_us, const char *what)
 {
     FX_REQUIRE(what);
-    fxtap_status status = check_call(call);
+    fxtap_status status = fx_call_check(call);
     if (status != FXTAP_OK || fx_call_is_dead(call)) {
         return status;
     }

@@ -39,6 +39,12 @@ static fxtap_status hash_view(const fxtap_view *view, uint64_t n_bytes, fxtap_ha
 
 fxtap_status fxtap_call_has_changed(fxtap_call *call, fxtap_ticket ticket, const fxtap_view *view, bool *out)
 {
+    FX_REQUIRE(view);
+    FX_REQUIRE(out);
+    fxtap_status status = fx_call_check(call);
+    if (status != FXTAP_OK) {
+        return status;
+    }
     *out = false;
     if (fx_call_is_dead(call)) {
         return FXTAP_OK;
@@ -48,7 +54,7 @@ fxtap_status fxtap_call_has_changed(fxtap_call *call, fxtap_ticket ticket, const
     }
     fx_value *value = call->values[ticket - 1];
     uint64_t n_bytes = 0;
-    fxtap_status status = fxtap_view_check(view);
+    status = fxtap_view_check(view);
     if (status == FXTAP_OK) {
         status = fxtap_view_saved_bytes(view, &n_bytes);
     }
@@ -72,6 +78,14 @@ fxtap_status fxtap_call_has_changed(fxtap_call *call, fxtap_ticket ticket, const
 
 fxtap_status fxtap_call_note(fxtap_call *call, const fxtap_note *note)
 {
+    FX_REQUIRE(note);
+    fxtap_status status = fx_call_check(call);
+    if (status != FXTAP_OK) {
+        return status;
+    }
+    if (note->struct_size != sizeof *note) {
+        return fx_error(FXTAP_E_INVALID, "fxtap_note has %zu bytes here, not %zu", sizeof *note, note->struct_size);
+    }
     if (note->node >= call->capture->n_nodes || note->position == NULL ||
         note->kind < FXTAP_FINDING_UNDECLARED_WRITE || note->kind > FXTAP_FINDING_UNWRITTEN_READ) {
         return fx_error(FXTAP_E_INVALID, "a finding needs a node of the graph, a kind and a position");

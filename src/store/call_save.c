@@ -3,16 +3,13 @@
 
 static fxtap_status find_slot(fxtap_call *call, fxtap_node node, fxtap_io io, const char *position, fxtap_slot *out)
 {
-    if (call->dump == NULL) {
-        return fx_error(FXTAP_E_INVALID, "the dump of this call is closed");
-    }
-    return fxtap_capture_slot(call->capture, node, io, position, NULL, out);
+    fxtap_status status = fx_call_check(call);
+    return status == FXTAP_OK ? fxtap_capture_slot(call->capture, node, io, position, NULL, out) : status;
 }
 
 fxtap_status fxtap_call_save(fxtap_call *call, fxtap_node node, fxtap_io io, const char *position, uint64_t stamp_us,
                              const fxtap_view *view, fxtap_ticket *ticket)
 {
-    FX_REQUIRE(call);
     FX_REQUIRE(view);
     fxtap_slot slot = 0;
     fxtap_status status = find_slot(call, node, io, position, &slot);
@@ -30,7 +27,6 @@ fxtap_status fxtap_call_save(fxtap_call *call, fxtap_node node, fxtap_io io, con
 fxtap_status fxtap_call_save_copy(fxtap_call *call, fxtap_node node, fxtap_io io, const char *position,
                                   uint64_t stamp_us, const fxtap_view *view)
 {
-    FX_REQUIRE(call);
     FX_REQUIRE(view);
     fxtap_slot slot = 0;
     fxtap_status status = find_slot(call, node, io, position, &slot);

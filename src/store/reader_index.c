@@ -49,7 +49,7 @@ typedef struct header {
 static bool can_lock(int fd)
 {
     struct flock lock = {.l_type = F_RDLCK, .l_whence = SEEK_SET, .l_start = INT64_MAX - 1, .l_len = 1};
-    return fcntl(fd, F_SETLK, &lock) == 0 || errno == EACCES || errno == EAGAIN;
+    return fcntl(fd, F_SETLK, &lock) == 0 || errno == EINTR; /* nobody else locks there */
 }
 
 /* 0: there is none; 1: the header; else FXTAP_E_IO's errno, negative. */

@@ -462,6 +462,8 @@ void fx_call_set_error(fxtap_call *call, fxtap_status status);
 void fx_call_unreserve(fxtap_call *call);
 /* Nothing more is written for it. */
 bool fx_call_is_dead(const fxtap_call *call);
+/* FXTAP_E_INVALID for NULL, and for a call whose dump is closed: what each public function begins with. */
+fxtap_status fx_call_check(const fxtap_call *call);
 /* Makes the folders and opens the index; false where that failed, which is the call's failure. */
 bool fx_call_ensure_begun(fxtap_call *call);
 void fx_call_memory_clear(fx_call_memory *memory);

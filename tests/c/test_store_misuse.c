@@ -109,6 +109,15 @@ static void test_null(void **state)
     expect_error(fxtap_call_save(call, 1, FXTAP_INPUT, NULL, 1, &view, NULL), invalid, "position");
     expect_error(fxtap_call_save_copy(NULL, 1, FXTAP_INPUT, "0", 1, &view), invalid, "call is NULL");
     expect_error(fxtap_call_save_copy(call, 99, FXTAP_INPUT, "0", 1, &view), invalid, "no node 99");
+    bool has_changed = false;
+    fxtap_note note = {.struct_size = sizeof note, .kind = FXTAP_FINDING_UNDECLARED_WRITE, .node = 1, .position = "0"};
+    expect_error(fxtap_call_note(NULL, &note), invalid, "call is NULL");
+    expect_error(fxtap_call_note(call, NULL), invalid, "note is NULL");
+    expect_error(fxtap_call_has_changed(NULL, 1, &view, &has_changed), invalid, "call is NULL");
+    expect_error(fxtap_call_has_changed(call, 1, NULL, &has_changed), invalid, "view is NULL");
+    expect_error(fxtap_call_has_changed(call, 1, &view, NULL), invalid, "out is NULL");
+    note.struct_size = 0;
+    expect_error(fxtap_call_note(call, &note), invalid, "not 0");
     assert_int_equal(fxtap_call_stamp(NULL), 0);
     assert_false(fxtap_call_is_pending(NULL, NULL, NULL));
     fxtap_call_settle(NULL, NULL, NULL);
