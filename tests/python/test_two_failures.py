@@ -95,7 +95,7 @@ FIRST = KeyError("first")
         Attributes(op="placeholder", target="x", args=FIRST),
         Attributes(op=FIRST, target="x", args=()),
     ],
-    ids=lambda node: f"{node.attributes}",
+    ids=["function", "arguments", "keywords", "placeholder", "default", "kind"],
 )
 def test_the_first_exception_of_a_node_is_raised(node: Attributes) -> None:
     module = module_of(node)
