@@ -144,6 +144,20 @@ def hashing(run: Run) -> Run:
     return hashed
 
 
+class NoRoomError(Exception):
+    """The dumps of a section would not fit; the message says where, and how much they need."""
+
+
+def check_room(place: Path, needed: int) -> None:
+    """Raise NoRoomError where `needed` bytes are not free; what lies in memory has to leave the model some."""
+    free = shutil.disk_usage(place).free
+    if place == Path("/dev/shm"):
+        meminfo = dict(line.split(":", 1) for line in Path("/proc/meminfo").read_text().splitlines())
+        free = min(free, int(meminfo["MemAvailable"].split()[0]) * 1024 // 2)
+    if needed > free:
+        raise NoRoomError(f"needs about {needed >> 20} MiB in {place}, {free >> 20} MiB are free")
+
+
 def full_dump(name: str, place: Path, rounds: int) -> dict[str, Any]:
     """Naive, plain, aot_eager, DebugMode and fxtap on one model, in one folder's file system."""
     torch._dynamo.reset()
@@ -155,12 +169,14 @@ def full_dump(name: str, place: Path, rounds: int) -> dict[str, Any]:
         naive = compiled(model, inputs, naive_backend(work / "naive"))
         ours = compiled(model, inputs, dumping(work / "fxtap"))
         ours()
+        firsts = max(3, rounds // 3)
+        check_room(place, 4 * (rounds + firsts) * disk_bytes(work / "fxtap"))  # naive writes about twice as much
         limit = LimitWriter(newest_step(work / "fxtap"), work / "limit")
         contenders = {"plain": plain, "aot_eager": eager, "naive": naive, "fxtap": ours, "limit": limit}
         if name != "gpt2":
             contenders["debug_mode"] = hashing(eager)
         seconds = alternate(contenders, rounds)
-        first = alternate_first(model, inputs, work, max(3, rounds // 3))
+        first = alternate_first(model, inputs, work, firsts)
         steps = len(list((work / "naive" / "graph_1").iterdir()))  # both sides dumped as many
         result = {
             "seconds": seconds,
@@ -191,6 +207,8 @@ def alternate_first(model: torch.nn.Module, inputs: tuple[Any, ...], work: Path,
             function = torch.compile(model, backend=first_call_timer(backend, seconds[name]))
             with torch.no_grad():
                 function(*inputs)
+            if turn > 1:  # two stay: their bytes are compared
+                shutil.rmtree(work / f"first-{name}-{turn}", ignore_errors=True)
     return {name: statistics.median(values) for name, values in seconds.items()}
 
 
@@ -320,7 +338,11 @@ def main() -> None:
     results = {}
     for name, section in sections(options.quick).items():
         if options.only is None or options.only in name:
-            results[name] = section()
+            try:
+                results[name] = section()
+            except NoRoomError as error:
+                print(f"\n{name}\n  left out: {error}")
+                continue
             show(name, results[name])
     if options.json:
         options.json.write_text(json.dumps(results, indent=2) + "\n")

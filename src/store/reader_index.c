@@ -223,15 +223,6 @@ static void close_folder(int fd)
     }
 }
 
-/* Waits for a process that writes; not where the file system has no locks. */
-static int on_busy(void *context, int n_tries)
-{
-    const fxtap_reader *reader = context;
-    const char *path = sqlite3_db_filename(reader->database, "main");
-    bool is_in_vain = n_tries == 0 && path != NULL && !fx_sqlite_can_lock(path);
-    return !is_in_vain && fx_sqlite_wait(n_tries) <= BUSY_MS;
-}
-
 typedef enum sharing { SHARED, UNLOCKED, IMMUTABLE } sharing;
 
 static fxtap_status open_database(fxtap_reader *reader, const char *path, sharing how)
@@ -251,7 +242,7 @@ static fxtap_status open_database(fxtap_reader *reader, const char *path, sharin
     reader->database_folder_fd = place.folder_fd;
     fx_free(uri);
     if (code == SQLITE_OK) {
-        sqlite3_busy_handler(reader->database, on_busy, reader);
+        sqlite3_busy_timeout(reader->database, BUSY_MS);
         sqlite3_db_config(reader->database, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
         sqlite3_db_config(reader->database, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
         sqlite3_db_config(reader->database, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, NULL);
@@ -320,7 +311,7 @@ static fxtap_status check_identity(fxtap_reader *reader, const char *path)
 /*
  * Without a log nobody is writing, and the file alone is all there is: reading it as immutable leaves no files beside
  * it. With one it is shared, where a read-only folder and the file system let SQLite do that. Where there never is one,
- * to share leaves nothing behind; and where the file system has no locks, its writer had none either.
+ * to share leaves nothing behind; and where the file system has no locks, whoever writes it has none either.
  */
 static fxtap_status open_either_way(fxtap_reader *reader, const char *path)
 {
@@ -329,14 +320,14 @@ static fxtap_status open_either_way(fxtap_reader *reader, const char *path)
     if (found < 0 && !is_lasting(-found)) {
         return fx_error_errno(-found, "read the index", path);
     }
-    bool is_unlogged = found == 1 && !is_logged(&head), wants_sharing = has_log(path) || is_unlogged;
-    sharing how = !wants_sharing || found != 1 ? IMMUTABLE : head.has_locks ? SHARED : is_unlogged ? UNLOCKED : IMMUTABLE;
+    bool is_journaled = found == 1 && !is_logged(&head);
+    bool wants_sharing = has_log(path) || is_journaled;
+    sharing how = IMMUTABLE;
+    if (wants_sharing && found == 1) {
+        how = head.has_locks ? SHARED : is_journaled ? UNLOCKED : IMMUTABLE;
+    }
     fxtap_status status = open_database(reader, path, how);
-    bool is_refused = how == SHARED && status != FXTAP_OK && status != FXTAP_E_NOMEM;
-    if (is_refused && is_unlogged && !fx_sqlite_can_lock(path)) {
-        how = UNLOCKED;
-        status = open_database(reader, path, how);
-    } else if (is_refused && status == FXTAP_E_DATABASE) {
+    if (status == FXTAP_E_DATABASE && how != IMMUTABLE) {
         how = IMMUTABLE;
         status = open_database(reader, path, how);
     }
