@@ -20,7 +20,7 @@ from torch.fx import Node
 import fxtap
 from fxtap import _core
 from pairing_mistakes import RESULTS, WRITTEN, allows, is_floating, planted
-from pairing_record import Run
+from pairing_record import Run, skips_of
 from pairing_truth import Key, Result, Truth, load
 from pairing_variants import Variant
 
@@ -71,7 +71,7 @@ def dump_again(run: Run, root: Path) -> bool:
     dump = _core.Dump(str(root))
     graphs = run.graphs()
     for number, graph in graphs.items():
-        graph.program = _core.Program(graph.gm, graph.record, dump, number, graph.skip)
+        graph._forms[None].program = _core.Program(graph.gm, graph.record, dump, number, skips_of(graph))
     run()
     dump.close()
     return len(run.graphs()) == len(graphs)
@@ -122,7 +122,7 @@ class Places:
         found = []
         for number, graph in self.graphs.items():
             assert graph.record is not None
-            for node, skip, flags in zip(graph.gm.graph.nodes, graph.skip, graph.record.flags, strict=True):
+            for node, skip, flags in zip(graph.gm.graph.nodes, skips_of(graph), graph.record.flags, strict=True):
                 if skip is not None or not isinstance(node.target, torch._ops.OpOverload):
                     continue
                 if flags & {"mutates", "undefined", "view"} or node.target._schema.name[6:] in PASSED_ON:

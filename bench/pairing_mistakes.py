@@ -10,7 +10,7 @@ import torch
 from torch.fx import Node
 
 from fxtap import _core
-from fxtap.backend import CompiledGraph
+from fxtap.compiled import CompiledGraph
 
 aten = torch.ops.aten
 

