@@ -36,12 +36,6 @@ const char *fx_argument_name(const fx_batch *batch, size_t i)
     return tensor->arg_name != NULL && tensor->arg_name[0] != '\0' ? tensor->arg_name : tensor->position;
 }
 
-/* The mean is over finite elements: of a single infinity, there is none. */
-static double only_value(const fxtap_stats *stats)
-{
-    return stats->finite_count == 0 && stats->nan_count == 0 ? stats->max : stats->mean;
-}
-
 /* In words, the first literal argument that differs or that one side alone has; NULL where there is none. */
 static const char *differing_literal(const fx_batch *batch, const fx_node_pair *node)
 {
@@ -57,8 +51,8 @@ static const char *differing_literal(const fx_batch *batch, const fx_node_pair *
         bool differs = fx_verdict_is_bad(pair->verdict) || pair->verdict == FXTAP_REWRITTEN;
         if (differs && pair->golden_stats != NULL && pair->golden_stats->count == 1) {
             char golden[FX_NUMBER_BYTES], target[FX_NUMBER_BYTES];
-            fx_double_text(only_value(pair->golden_stats), golden);
-            fx_double_text(only_value(pair->target_stats), target);
+            fx_double_text(fx_only_value(pair->golden_stats), golden);
+            fx_double_text(fx_only_value(pair->target_stats), target);
             return fx_arena_printf(arena, "%s: golden %s, target %s", fx_argument_name(batch, i), golden, target);
         }
         if (differs) {

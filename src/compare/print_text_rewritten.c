@@ -113,17 +113,12 @@ static void alone_line(const fx_page *p, fxtap_verdict verdict)
     fxtap_buffer_clear(&names);
 }
 
-static double only_value(const fxtap_stats *stats)
-{
-    return stats->finite_count == 0 && stats->nan_count == 0 ? stats->max : stats->mean;
-}
-
 static void literal_line(const fx_page *p, const fxtap_pair *pair)
 {
     fx_page_label(p, "");
     fx_page_text(p, pair->name, p->width - 50, false);
     if (pair->golden_stats != NULL && pair->golden_stats->count == 1 && pair->target_stats->count == 1) {
-        fx_page_two_numbers(p, ": golden ", only_value(pair->golden_stats), ", target ", only_value(pair->target_stats));
+        fx_page_two_numbers(p, ": golden ", fx_only_value(pair->golden_stats), ", target ", fx_only_value(pair->target_stats));
     }
     fxtap_buffer_text(p->out, "\n");
 }

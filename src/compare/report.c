@@ -281,3 +281,8 @@ const char *fxtap_evidence_name(size_t i)
     };
     return i < sizeof names / sizeof names[0] ? names[i] : NULL;
 }
+
+double fx_only_value(const fxtap_stats *stats)
+{
+    return stats->finite_count == 0 && stats->nan_count == 0 ? stats->max : stats->mean;
+}

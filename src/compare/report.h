@@ -106,6 +106,8 @@ fxtap_status fx_report_add_group(fxtap_report *report, const fxtap_group *group)
 /* A pair of both sides that was judged beyond the first difference becomes what it would be, had it not been. */
 void fx_pair_forget(fxtap_pair *pair);
 void fx_report_tally(fxtap_report *report);
+/* The value of a single element. The mean is over finite elements: of an infinity alone, there is none. */
+double fx_only_value(const fxtap_stats *stats);
 bool fx_verdict_is_bad(fxtap_verdict verdict); /* the values disagree: different or mismatched */
 
 /* ---- side.c, group.c ---- */
