@@ -2,8 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "store/names.h"
-#include "store/parse_name.h"
+#include "index/file_names.h"
+#include "index/parse_file_name.h"
 
 static void check(bool holds)
 {

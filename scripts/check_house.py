@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-ORDER = ["util", "tensor", "graph", "store", "compare"]
+ORDER = ["util", "tensor", "graph", "ge", "index", "writer", "reader", "compare"]
 PUBLIC_ONLY = ("programs", "examples", "python/ext")
 MAX_FILE_LINES = 600
 MAX_FUNCTION_LINES = 120

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#include "store/list_step.h"
+#include "reader/list_step.h"
 #include "util/error.h"
 #include "util/memory.h"
 

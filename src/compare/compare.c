@@ -5,7 +5,7 @@
 
 #include "compare/batch.h"
 #include "compare/undefined.h"
-#include "store/list_step.h"
+#include "reader/list_step.h"
 #include "util/error.h"
 #include "util/float_mode.h"
 #include "util/memory.h"

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "store/table.h"
+#include "util/table.h"
 #include "util/memory.h"
 
 #define MAX_VALUES ((size_t)1 << 24) /* remembered while calls are linked */

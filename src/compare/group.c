@@ -10,7 +10,7 @@
 
 #include "compare/batch.h"
 #include "compare/steps.h"
-#include "store/list_step.h"
+#include "reader/list_step.h"
 #include "util/error.h"
 #include "util/memory.h"
 

@@ -8,8 +8,8 @@
 
 #include "compare/wiring.h"
 #include "fxtap/compare.h"
-#include "store/open_tensor.h"
-#include "store/texts.h"
+#include "reader/open_tensor.h"
+#include "util/texts.h"
 #include "util/arena.h"
 
 struct fxtap_report {

@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "compare/report.h"
-#include "store/list_step.h"
+#include "reader/list_step.h"
 #include "util/error.h"
 #include "util/memory.h"
 

@@ -1,5 +1,5 @@
 /*
- * print.h - the printers of a graph record, one function a format. print.c has the table of them.
+ * print.h - the printers of a graph record, one function a format. ge/print.c has the table of all formats.
  */
 #ifndef FX_GRAPH_PRINT_H
 #define FX_GRAPH_PRINT_H
@@ -13,9 +13,6 @@ typedef fxtap_status (*fx_print_function)(const fxtap_graph *graph, const fxtap_
 fxtap_status fx_print_fx(const fxtap_graph *graph, const fxtap_print_options *options, fxtap_buffer *out);
 fxtap_status fx_print_json(const fxtap_graph *graph, const fxtap_print_options *options, fxtap_buffer *out);
 fxtap_status fx_print_dot(const fxtap_graph *graph, const fxtap_print_options *options, fxtap_buffer *out);
-fxtap_status fx_print_py(const fxtap_graph *graph, const fxtap_print_options *options, fxtap_buffer *out);
-fxtap_status fx_print_txt(const fxtap_graph *graph, const fxtap_print_options *options, fxtap_buffer *out);
-fxtap_status fx_print_pbtxt(const fxtap_graph *graph, const fxtap_print_options *options, fxtap_buffer *out);
 fxtap_status fx_print_html(const fxtap_graph *graph, const fxtap_print_options *options, fxtap_buffer *out);
 
 #endif

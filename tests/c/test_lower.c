@@ -5,8 +5,8 @@
 #include <time.h>
 
 #include "fxtap/print.h"
-#include "graph/lower.h"
-#include "graph/recipe.h"
+#include "ge/lower.h"
+#include "ge/recipe.h"
 #include "support_cmocka.h"
 #include "support_graph.h"
 #include "util/memory.h"

@@ -2,8 +2,8 @@
 
 #include <string.h>
 
-#include "store/names.h"
-#include "store/parse_name.h"
+#include "index/file_names.h"
+#include "index/parse_file_name.h"
 
 typedef struct name_case {
     const char *name;

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "fxtap/reader.h"
-#include "store/schema.h"
+#include "index/schema.h"
 #include "support_dump.h"
 #include "support_reader.h"
 #include "support_tree.h"

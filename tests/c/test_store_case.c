@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "fxtap/reader.h"
-#include "store/names.h"
+#include "index/file_names.h"
 #include "support_cmocka.h"
 #include "support_store.h"
 #include "support_tree.h"

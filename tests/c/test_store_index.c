@@ -9,7 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "store/writer.h"
+#include "writer/writer.h"
 #include "support_cmocka.h"
 #include "support_store.h"
 #include "support_tree.h"

@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "store/names.h"
+#include "index/file_names.h"
 #include "support_cmocka.h"
 #include "util/utf8.h"
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "store/steps.h"
+#include "writer/steps.h"
 #include "support_cmocka.h"
 #include "support_store.h"
 #include "support_tree.h"

@@ -2,7 +2,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "store/table.h"
+#include "util/table.h"
 #include "support_cmocka.h"
 
 typedef struct item {

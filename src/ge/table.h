@@ -1,0 +1,30 @@
+/*
+ * table.h - the definitions of the GE operators, as data (written by scripts/make-ge-table from measured dumps).
+ *
+ * Names are separated by blanks. An input `x*` is a list of tensors, `bias?` may be missing, `perm!` takes a bare
+ * integer as int64 whatever the other inputs are. Attributes are `name:kind=default`, separated by " | ", kinds
+ * i f b s (as in the text format), dt (a data type), li lf ls (lists); one without a default must be given.
+ * Layouts are the format of each input, ">", of each output; "-" where it has none of its own; "" where nothing has. A
+ * leading "=" sets them in the descriptions at once, without attributes, until the optimisation.
+ */
+#ifndef FX_GE_TABLE_H
+#define FX_GE_TABLE_H
+
+#include <stddef.h>
+
+typedef struct fx_ge_def {
+    const char *type;
+    const char *api; /* the name in py where it differs from the type; else NULL */
+    const char *inputs;
+    const char *outputs;
+    const char *attributes;
+    const char *layouts;
+} fx_ge_def;
+
+extern const fx_ge_def fx_ge_defs[]; /* sorted by type */
+extern const size_t fx_n_ge_defs;
+
+/* The definition of a type; NULL where there is none. */
+const fx_ge_def *fx_ge_def_find(const char *type);
+
+#endif

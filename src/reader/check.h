@@ -1,0 +1,24 @@
+/* check.h - what check.c and check_files.c share. */
+#ifndef FX_READER_CHECK_H
+#define FX_READER_CHECK_H
+
+#include "reader/reader.h"
+
+struct fxtap_check {
+    fxtap_reader *reader; /* borrowed, while checking */
+    fx_arena arena;
+    fxtap_tensor_list *list; /* every tensor, of all runs and steps */
+    fx_texts paths;          /* of their files */
+    uint64_t n_files;
+    fxtap_problem *problems;
+    size_t n_problems;
+    size_t problems_capacity;
+};
+
+/* Path and detail are copied. */
+fxtap_status fx_check_add(fxtap_check *check, const fxtap_problem *problem);
+
+/* Each file of the list, once for all its names, on two threads. */
+fxtap_status fx_check_files(fxtap_check *check, bool read_data, fxtap_progress progress, void *context);
+
+#endif

@@ -1,0 +1,473 @@
+/*
+ * reader_index.c - opening an index to read it. The file may be anybody's: it is opened read-only and defensively, what
+ * are not plain tables of ours is refused, and rows are counted.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <sqlite3.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "index/secondary.h"
+#include "reader/reader.h"
+#include "index/schema.h"
+#include "index/sqlite_path.h"
+#include "util/error.h"
+#include "util/memory.h"
+
+#define HEADER_BYTES 100
+#define BUSY_MS 2000
+
+static const char *index_path(fxtap_reader *reader, const char *rank_path)
+{
+    return fx_reader_join(reader, rank_path, FX_INDEX_FILE);
+}
+
+/* ---- before it is opened: the first bytes ---- */
+
+static uint32_t big_endian(const unsigned char *bytes)
+{
+    return (uint32_t)bytes[0] << 24 | (uint32_t)bytes[1] << 16 | (uint32_t)bytes[2] << 8 | bytes[3];
+}
+
+static fxtap_status version_error(const char *path, uint32_t version)
+{
+    return fx_error_at(FXTAP_E_UNSUPPORTED, path, "an index from the future: its version is %u, this fxtap reads %d",
+                       version, FX_INDEX_VERSION);
+}
+
+typedef struct header {
+    unsigned char bytes[HEADER_BYTES];
+    size_t n_bytes;
+    bool has_locks; /* the file system has locks: without them SQLite finds every file locked */
+} header;
+
+/* Tried far behind what SQLite locks, by a descriptor that is closed, and the lock released, at once. */
+static bool can_lock(int fd)
+{
+    struct flock lock = {.l_type = F_RDLCK, .l_whence = SEEK_SET, .l_start = INT64_MAX - 1, .l_len = 1};
+    return fcntl(fd, F_SETLK, &lock) == 0 || errno == EINTR; /* nobody else locks there */
+}
+
+/* 0: there is none; 1: the header; else FXTAP_E_IO's errno, negative. */
+static int read_header(const char *path, header *out)
+{
+    struct stat info;
+    if (lstat(path, &info) != 0) {
+        return errno == ENOENT ? 0 : -errno;
+    }
+    if (!S_ISREG(info.st_mode)) {
+        return -ELOOP;
+    }
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (fd < 0) {
+        return -errno;
+    }
+    ssize_t n;
+    do {
+        n = pread(fd, out->bytes, HEADER_BYTES, 0);
+    } while (n < 0 && errno == EINTR);
+    int result = n < 0 ? -errno : 1;
+    out->has_locks = can_lock(fd);
+    out->n_bytes = n > 0 ? (size_t)n : 0;
+    close(fd);
+    return result;
+}
+
+/* Who may not read it, and may not follow a link, will not later on: anything else may pass. */
+static bool is_lasting(int error_number)
+{
+    return error_number == ELOOP || error_number == EACCES || error_number == EPERM;
+}
+
+fxtap_status fx_index_probe(fxtap_reader *reader, const char *rank_path, bool *usable_out)
+{
+    header head;
+    const char *path = index_path(reader, rank_path);
+    if (path == NULL) {
+        return FXTAP_E_NOMEM;
+    }
+    *usable_out = false;
+    int found = read_header(path, &head);
+    if (found == 0) {
+        return FXTAP_OK;
+    }
+    if (found < 0 && !is_lasting(-found)) {
+        return fx_error_errno(-found, "read the index", path);
+    }
+    if (found < 0) {
+        return fx_reader_warn(reader, "%s: the index cannot be read (%s); read by names instead", path,
+                              found == -ELOOP ? "a link, not followed" : strerror(-found));
+    }
+    if (head.n_bytes == 0) { /* just made; what it holds lies in its log */
+        *usable_out = true;
+        return FXTAP_OK;
+    }
+    if (head.n_bytes < HEADER_BYTES || memcmp(head.bytes, "SQLite format 3", 16) != 0) {
+        return fx_reader_warn(reader, "%s: no SQLite database; read by names instead", path);
+    }
+    uint32_t version = big_endian(head.bytes + 60), application = big_endian(head.bytes + 68);
+    if (application == FX_INDEX_APPLICATION_ID && version > FX_INDEX_VERSION) {
+        return version_error(path, version);
+    }
+    *usable_out = true;
+    return FXTAP_OK;
+}
+
+/* ---- opening ---- */
+
+/* errno of an error that says nothing of the index, and may have passed at the next try; 0 for any other. */
+static int passing_errno(sqlite3 *database)
+{
+    int code = sqlite3_extended_errcode(database), system_errno = sqlite3_system_errno(database);
+    switch (code & 0xff) {
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED:
+    case SQLITE_PROTOCOL: return EBUSY;
+    case SQLITE_FULL: return ENOSPC;
+    case SQLITE_CANTOPEN:
+        return system_errno == EMFILE || system_errno == ENFILE || system_errno == ENOMEM ? system_errno : 0;
+    case SQLITE_IOERR: break;
+    default: return 0;
+    }
+    switch (code) {
+    case SQLITE_IOERR_SHORT_READ: /* cut */
+    case SQLITE_IOERR_SHMOPEN: /* cannot be shared here */
+    case SQLITE_IOERR_SHMSIZE:
+    case SQLITE_IOERR_SHMLOCK:
+    case SQLITE_IOERR_SHMMAP:
+    case SQLITE_IOERR_LOCK:
+    case SQLITE_IOERR_RDLOCK: return 0;
+    default: return system_errno != 0 ? system_errno : EIO;
+    }
+}
+
+/* FXTAP_E_DATABASE for an index that is not what it should be; FXTAP_E_IO, FXTAP_E_NOMEM for one that may well be. */
+static fxtap_status database_error(const fxtap_reader *reader)
+{
+    sqlite3 *database = reader->database;
+    const char *path = sqlite3_db_filename(database, "main");
+    path = path != NULL ? path : FX_INDEX_FILE;
+    int code = sqlite3_extended_errcode(database), error_number = passing_errno(database);
+    if ((code & 0xff) == SQLITE_NOMEM || code == SQLITE_IOERR_NOMEM) {
+        return fx_error_nomem();
+    }
+    if (error_number != 0) {
+        return fx_error_errno(error_number, "read the index", path);
+    }
+    return fx_error_at(FXTAP_E_DATABASE, path, "%s", sqlite3_errmsg(database));
+}
+
+/* A file: URI, with what SQLite would read as its syntax escaped. */
+static char *make_uri(const char *path, bool is_immutable)
+{
+    static const char hex[] = "0123456789abcdef";
+    size_t length = strlen(path);
+    char *uri = fx_calloc(length + 16, 3);
+    if (uri == NULL) {
+        return NULL;
+    }
+    char *c = uri + sprintf(uri, "file:");
+    for (const unsigned char *p = (const unsigned char *)path; *p != '\0'; p++) {
+        if (*p == '%' || *p == '?' || *p == '#' || *p < 0x21 || *p > 0x7e) {
+            *c++ = '%';
+            *c++ = hex[*p >> 4];
+            *c++ = hex[*p & 15];
+        } else {
+            *c++ = (char)*p;
+        }
+    }
+    strcpy(c, is_immutable ? "?immutable=1" : "?mode=ro");
+    return uri;
+}
+
+static bool has_log(const char *path)
+{
+    static const char *const suffixes[] = {"-wal", "-journal"};
+    char name[PATH_MAX];
+    for (size_t i = 0; i < 2; i++) {
+        struct stat info;
+        int n = snprintf(name, sizeof name, "%s%s", path, suffixes[i]);
+        if (n > 0 && (size_t)n < sizeof name && lstat(name, &info) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Whether it was written with a write-ahead log: byte 18 of SQLite's format. Else a journal, that comes and goes. */
+static bool is_logged(const header *head)
+{
+    return head->n_bytes < HEADER_BYTES || head->bytes[18] != 1;
+}
+
+static uint64_t file_bytes(const char *path)
+{
+    char log[PATH_MAX];
+    struct stat info;
+    uint64_t n_bytes = stat(path, &info) == 0 ? (uint64_t)info.st_size : 0;
+    int n = snprintf(log, sizeof log, "%s-wal", path);
+    if (n > 0 && (size_t)n < sizeof log && stat(log, &info) == 0) {
+        n_bytes += (uint64_t)info.st_size;
+    }
+    return n_bytes;
+}
+
+static void close_folder(int fd)
+{
+    if (fd >= 0) {
+        close(fd);
+    }
+}
+
+typedef enum sharing { SHARED, UNLOCKED, IMMUTABLE } sharing;
+
+static fxtap_status open_database(fxtap_reader *reader, const char *path, sharing how)
+{
+    fx_sqlite_place place;
+    int code = fx_sqlite_place_of(path, how != UNLOCKED, &place);
+    if (code != SQLITE_OK) {
+        return code == SQLITE_NOMEM ? FXTAP_E_NOMEM : fx_error_errno(errno, "open the index", path);
+    }
+    char *uri = make_uri(place.path, how == IMMUTABLE);
+    if (uri == NULL) {
+        close_folder(place.folder_fd);
+        return FXTAP_E_NOMEM;
+    }
+    int flags = SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX;
+    code = sqlite3_open_v2(uri, &reader->database, flags, place.vfs);
+    reader->database_folder_fd = place.folder_fd;
+    fx_free(uri);
+    if (code == SQLITE_OK) {
+        sqlite3_busy_timeout(reader->database, BUSY_MS);
+        sqlite3_db_config(reader->database, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
+        sqlite3_db_config(reader->database, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
+        sqlite3_db_config(reader->database, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, NULL);
+        code = sqlite3_exec(reader->database, "PRAGMA cell_size_check=ON; SELECT count(*) FROM sqlite_schema", NULL,
+                            NULL, NULL);
+    }
+    if (code != SQLITE_OK) {
+        fxtap_status status = reader->database != NULL ? database_error(reader) : fx_error_nomem();
+        if (reader->database == NULL) {
+            close_folder(place.folder_fd);
+        }
+        fx_index_release(reader);
+        return status;
+    }
+    return FXTAP_OK;
+}
+
+/* ---- is it ours? ---- */
+
+static fxtap_status ask_number(fxtap_reader *reader, const char *sql, int64_t *out)
+{
+    sqlite3_stmt *statement = NULL;
+    int code = sqlite3_prepare_v2(reader->database, sql, -1, &statement, NULL);
+    if (code == SQLITE_OK) {
+        code = sqlite3_step(statement);
+    }
+    if (code == SQLITE_ROW) {
+        *out = sqlite3_column_int64(statement, 0);
+    }
+    sqlite3_finalize(statement);
+    return code == SQLITE_ROW ? FXTAP_OK : database_error(reader);
+}
+
+/* Views, virtual tables and computed columns could run anything, for any time: an index of ours has none of them. */
+static const char count_tables[] =
+    "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND sql LIKE 'CREATE TABLE%' AND name IN"
+    " ('run', 'graph', 'node', 'slot', 'step', 'value', 'tensor')";
+static const char count_computed[] =
+    "SELECT count(*) FROM sqlite_schema s, pragma_table_xinfo(s.name) c WHERE s.type = 'table' AND c.hidden <> 0";
+
+static fxtap_status check_identity(fxtap_reader *reader, const char *path)
+{
+    int64_t application = 0, version = 0, n_tables = 0, n_computed = 0;
+    fxtap_status status = ask_number(reader, "PRAGMA application_id", &application);
+    if (status == FXTAP_OK) {
+        status = ask_number(reader, "PRAGMA user_version", &version);
+    }
+    if (status == FXTAP_OK) {
+        status = ask_number(reader, count_tables, &n_tables);
+    }
+    if (status == FXTAP_OK) {
+        status = ask_number(reader, count_computed, &n_computed);
+    }
+    if (status != FXTAP_OK) {
+        return status;
+    }
+    if (application == FX_INDEX_APPLICATION_ID && version > FX_INDEX_VERSION) {
+        return version_error(path, (uint32_t)version);
+    }
+    if (application != FX_INDEX_APPLICATION_ID || n_tables != 7 || n_computed != 0) {
+        return fx_error_at(FXTAP_E_DATABASE, path, "not an index of fxtap");
+    }
+    return FXTAP_OK;
+}
+
+/*
+ * Without a log nobody is writing, and the file alone is all there is: reading it as immutable leaves no files beside
+ * it. With one it is shared, where a read-only folder and the file system let SQLite do that. Where there never is one,
+ * to share leaves nothing behind; and where the file system has no locks, whoever writes it has none either.
+ */
+static fxtap_status open_either_way(fxtap_reader *reader, const char *path)
+{
+    header head;
+    int found = read_header(path, &head);
+    if (found < 0 && !is_lasting(-found)) {
+        return fx_error_errno(-found, "read the index", path);
+    }
+    bool is_journaled = found == 1 && !is_logged(&head);
+    bool wants_sharing = has_log(path) || is_journaled;
+    sharing how = IMMUTABLE;
+    if (wants_sharing && found == 1) {
+        how = head.has_locks ? SHARED : is_journaled ? UNLOCKED : IMMUTABLE;
+    }
+    fxtap_status status = open_database(reader, path, how);
+    if (status == FXTAP_E_DATABASE && how != IMMUTABLE) {
+        how = IMMUTABLE;
+        status = open_database(reader, path, how);
+    }
+    if (status == FXTAP_OK && wants_sharing && how == IMMUTABLE) {
+        status = fx_reader_warn(reader, "%s: its log cannot be read here; the last steps may be missing", path);
+    }
+    return status;
+}
+
+static fxtap_status open_checked(fxtap_reader *reader, const char *path)
+{
+    fxtap_status status = open_either_way(reader, path);
+    if (status == FXTAP_OK) {
+        status = check_identity(reader, path);
+    }
+    if (status != FXTAP_OK) {
+        fx_index_release(reader);
+    }
+    return status;
+}
+
+fxtap_status fx_index_use(fxtap_reader *reader, fx_rank *rank)
+{
+    if (reader->database != NULL && reader->database_rank == rank) {
+        return FXTAP_OK;
+    }
+    fx_index_release(reader);
+    const char *path = index_path(reader, rank->info.path);
+    if (path == NULL) {
+        return FXTAP_E_NOMEM;
+    }
+    fxtap_status status = open_checked(reader, path);
+    if (status == FXTAP_OK && fx_index_wants_secondary(reader->database, path)) {
+        fx_index_release(reader);
+        fx_index_make_secondary(path);
+        status = open_checked(reader, path);
+    }
+    if (status != FXTAP_OK) {
+        return status;
+    }
+    reader->database_rank = rank;
+    reader->database_bytes = file_bytes(path);
+    status = fx_index_has_table(reader, rank, "undefined", &reader->has_undefined);
+    if (status != FXTAP_OK) {
+        fx_index_release(reader);
+    }
+    return status;
+}
+
+void fx_index_release(fxtap_reader *reader)
+{
+    if (reader->database != NULL) {
+        sqlite3_close_v2(reader->database);
+        close_folder(reader->database_folder_fd);
+    }
+    reader->database = NULL;
+    reader->database_rank = NULL;
+}
+
+fxtap_status fx_index_has_table(fxtap_reader *reader, fx_rank *rank, const char *name, bool *out)
+{
+    sqlite3_stmt *statement = NULL;
+    *out = false;
+    fxtap_status status = fx_index_use(reader, rank);
+    if (status != FXTAP_OK) {
+        return status;
+    }
+    int code = sqlite3_prepare_v2(reader->database,
+                                  "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = ?1"
+                                  " AND sql LIKE 'CREATE TABLE%'", -1, &statement, NULL);
+    if (code == SQLITE_OK) {
+        sqlite3_bind_text(statement, 1, name, -1, SQLITE_STATIC);
+        code = sqlite3_step(statement);
+        *out = code == SQLITE_ROW && sqlite3_column_int(statement, 0) == 1;
+    }
+    sqlite3_finalize(statement);
+    return code == SQLITE_ROW ? FXTAP_OK : database_error(reader);
+}
+
+/* ---- rows ---- */
+
+fxtap_status fx_rows_begin(fxtap_reader *reader, fx_rank *rank, const char *sql, int64_t parameter, fx_rows *out)
+{
+    fxtap_status status = fx_index_use(reader, rank);
+    if (status != FXTAP_OK) {
+        return status;
+    }
+    sqlite3_stmt *statement = NULL;
+    if (sqlite3_prepare_v2(reader->database, sql, -1, &statement, NULL) != SQLITE_OK) {
+        return database_error(reader);
+    }
+    if (sqlite3_bind_parameter_count(statement) > 0) {
+        sqlite3_bind_int64(statement, 1, parameter);
+    }
+    *out = (fx_rows){.reader = reader, .statement = statement, .n_left = reader->database_bytes};
+    return FXTAP_OK;
+}
+
+fxtap_status fx_rows_next(fx_rows *rows, bool *more_out)
+{
+    int code = sqlite3_step(rows->statement);
+    if (code != SQLITE_ROW && code != SQLITE_DONE) {
+        return database_error(rows->reader);
+    }
+    *more_out = code == SQLITE_ROW;
+    if (*more_out && rows->n_left-- == 0) {
+        return fx_error_at(FXTAP_E_DATABASE, sqlite3_db_filename(rows->reader->database, "main"),
+                           "more rows than such a file can hold");
+    }
+    return FXTAP_OK;
+}
+
+void fx_rows_end(fx_rows *rows)
+{
+    sqlite3_finalize(rows->statement);
+    rows->statement = NULL;
+}
+
+int64_t fx_rows_int(const fx_rows *rows, int column)
+{
+    return sqlite3_column_int64(rows->statement, column);
+}
+
+const char *fx_rows_text(const fx_rows *rows, int column)
+{
+    const char *text = (const char *)sqlite3_column_text(rows->statement, column);
+    return fx_reader_text(rows->reader, text != NULL ? text : "");
+}
+
+bool fx_rows_is_null(const fx_rows *rows, int column)
+{
+    return sqlite3_column_type(rows->statement, column) == SQLITE_NULL;
+}
+
+fxtap_hash128 fx_rows_hash(const fx_rows *rows, int column)
+{
+    const unsigned char *bytes = sqlite3_column_blob(rows->statement, column);
+    if (bytes == NULL || sqlite3_column_bytes(rows->statement, column) != 16) {
+        return (fxtap_hash128){0};
+    }
+    return (fxtap_hash128){.high = (uint64_t)big_endian(bytes) << 32 | big_endian(bytes + 4),
+                           .low = (uint64_t)big_endian(bytes + 8) << 32 | big_endian(bytes + 12)};
+}

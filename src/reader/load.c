@@ -1,0 +1,161 @@
+/* reader_load.c - what only a tensor's file can tell: its header, its statistics. */
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "reader/open_tensor.h"
+#include "reader/reader.h"
+#include "tensor/npy_file.h"
+#include "util/error.h"
+#include "util/memory.h"
+
+void fx_folder_init(fx_folder *folder)
+{
+    *folder = (fx_folder){.fd = AT_FDCWD};
+}
+
+void fx_folder_close(fx_folder *folder)
+{
+    if (folder->fd >= 0) {
+        close(folder->fd);
+    }
+    fx_folder_init(folder);
+}
+
+/* The name that `path` has in the folder, which is opened if it is another than before. */
+static const char *enter_folder(fx_folder *folder, const char *path)
+{
+    bool is_same = folder->fd >= 0 && strncmp(folder->path, path, folder->length) == 0;
+    if (is_same && strchr(path + folder->length, '/') == NULL) {
+        return path + folder->length;
+    }
+    const char *name = fx_path_base(path);
+    size_t length = (size_t)(name - path);
+    if (length == 0 || length >= sizeof folder->path) {
+        fx_folder_close(folder);
+        return path;
+    }
+    fx_folder_close(folder);
+    memcpy(folder->path, path, length);
+    folder->path[length] = '\0';
+    folder->length = length;
+    int fd = open(folder->path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    folder->fd = fd < 0 ? AT_FDCWD : fd;
+    return folder->fd < 0 ? path : name;
+}
+
+fxtap_status fx_tensor_open_in(const fxtap_tensor_list *list, size_t i, fx_folder *folder, fxtap_npy **out)
+{
+    const fxtap_tensor_info *info = fxtap_tensor_list_at(list, i);
+    if (info == NULL) {
+        return fx_error(FXTAP_E_NOT_FOUND, "no tensor %zu in a list of %zu", i, list->count);
+    }
+    if (info->path == NULL) {
+        return fx_error(FXTAP_E_NOT_FOUND, "%s has no file", info->name);
+    }
+    if (folder == NULL) {
+        return fx_npy_open_at(AT_FDCWD, info->path, info->path, list->flags, out);
+    }
+    const char *name = enter_folder(folder, info->path);
+    return fx_npy_open_at(folder->fd, name, info->path, list->flags, out);
+}
+
+fxtap_status fxtap_tensor_open(const fxtap_tensor_list *list, size_t i, fxtap_npy **out)
+{
+    FX_REQUIRE(list);
+    FX_REQUIRE(out);
+    return fx_tensor_open_in(list, i, NULL, out);
+}
+
+fxtap_status fx_tensor_take_meta(fxtap_tensor_list *list, fxtap_tensor_info *info, const fxtap_npy *npy)
+{
+    const fxtap_view *view = fxtap_npy_view(npy);
+    size_t n_bytes = (size_t)view->ndim * sizeof *view->shape;
+    pthread_mutex_lock(&list->lock);
+    int64_t *shape = fx_arena_calloc(&list->arena, 1, n_bytes);
+    pthread_mutex_unlock(&list->lock);
+    if (shape == NULL) {
+        return FXTAP_E_NOMEM;
+    }
+    if (n_bytes > 0) {
+        memcpy(shape, view->shape, n_bytes);
+    }
+    pthread_mutex_lock(&list->lock);
+    info->dtype = info->saved_dtype = view->dtype;
+    info->ndim = view->ndim;
+    info->shape = shape;
+    info->fortran_order = fxtap_npy_fortran_order(npy);
+    info->bytes = fxtap_npy_data_bytes(npy);
+    info->has_meta = true;
+    pthread_mutex_unlock(&list->lock);
+    return FXTAP_OK;
+}
+
+fxtap_status fxtap_tensor_list_get(fxtap_tensor_list *list, size_t i, fxtap_tensor_info *out)
+{
+    if (i >= list->count) {
+        return fx_error(FXTAP_E_NOT_FOUND, "no tensor %zu in a list of %zu", i, list->count);
+    }
+    pthread_mutex_lock(&list->lock);
+    *out = list->items[i]->info;
+    pthread_mutex_unlock(&list->lock);
+    return FXTAP_OK;
+}
+
+fxtap_status fxtap_tensor_load_meta(fxtap_tensor_list *list, size_t i)
+{
+    FX_REQUIRE(list);
+    fxtap_tensor_info known;
+    fxtap_status status = fxtap_tensor_list_get(list, i, &known);
+    if (status != FXTAP_OK || known.has_meta) {
+        return status;
+    }
+    fxtap_npy *npy = NULL;
+    status = fxtap_tensor_open(list, i, &npy);
+    if (status == FXTAP_OK) {
+        status = fx_tensor_take_meta(list, &list->items[i]->info, npy);
+    }
+    fxtap_npy_close(npy);
+    return status;
+}
+
+/* Counted aside, since that takes long, and put down at once. */
+static fxtap_status take_stats(fxtap_tensor_list *list, fxtap_tensor_info *info, const fxtap_npy *npy)
+{
+    const fxtap_view *view = fxtap_npy_view(npy);
+    fxtap_stats stats;
+    fxtap_hash128 hash;
+    if (view->dtype == FXTAP_STRING) {
+        return fx_error_at(FXTAP_E_UNSUPPORTED, info->path, "text has no statistics");
+    }
+    fxtap_status status = fxtap_stats_compute(view, &stats, &hash);
+    if (status != FXTAP_OK) {
+        return status;
+    }
+    pthread_mutex_lock(&list->lock);
+    info->stats = stats;
+    info->hash = hash;
+    info->has_stats = info->has_hash = true;
+    pthread_mutex_unlock(&list->lock);
+    return FXTAP_OK;
+}
+
+fxtap_status fxtap_tensor_load_stats(fxtap_tensor_list *list, size_t i)
+{
+    FX_REQUIRE(list);
+    fxtap_tensor_info known;
+    fxtap_status status = fxtap_tensor_list_get(list, i, &known);
+    if (status != FXTAP_OK || known.has_stats) {
+        return status;
+    }
+    fxtap_npy *npy = NULL;
+    status = fxtap_tensor_open(list, i, &npy);
+    if (status == FXTAP_OK && !known.has_meta) {
+        status = fx_tensor_take_meta(list, &list->items[i]->info, npy);
+    }
+    if (status == FXTAP_OK) {
+        status = take_stats(list, &list->items[i]->info, npy);
+    }
+    fxtap_npy_close(npy);
+    return status;
+}

@@ -1,0 +1,495 @@
+/* reader_rows.c - runs, graphs, steps, nodes and slots from the index. Each row is checked before it is believed. */
+#include <limits.h>
+#include <sqlite3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "fxtap/output.h"
+#include "reader/reader.h"
+#include "util/error.h"
+#include "util/memory.h"
+#include "util/sort.h"
+
+/* Calls `take` for each row of a query. */
+typedef fxtap_status (*take_row)(fx_rows *rows, void *context);
+
+static fxtap_status for_each_row(fxtap_reader *reader, fx_rank *rank, const char *sql, int64_t parameter,
+                                 take_row take, void *context)
+{
+    fx_rows rows;
+    fxtap_status status = fx_rows_begin(reader, rank, sql, parameter, &rows);
+    if (status != FXTAP_OK) {
+        return status;
+    }
+    bool more = true;
+    while (status == FXTAP_OK) {
+        status = fx_rows_next(&rows, &more);
+        if (status != FXTAP_OK || !more) {
+            break;
+        }
+        status = take(&rows, context);
+    }
+    fx_rows_end(&rows);
+    return status;
+}
+
+/* ---- runs ---- */
+
+typedef struct run_list {
+    fxtap_run_info *runs;
+    size_t count;
+    size_t capacity;
+} run_list;
+
+static fxtap_status take_run(fx_rows *rows, void *context)
+{
+    run_list *list = context;
+    if (!fx_grow((void **)&list->runs, &list->capacity, list->count + 1, sizeof *list->runs)) {
+        return FXTAP_E_NOMEM;
+    }
+    fxtap_run_info run = {
+        .run = fx_rows_int(rows, 0),
+        .pid = fx_rows_int(rows, 1),
+        .host = fx_rows_text(rows, 2),
+        .versions = fx_rows_text(rows, 3),
+        .command = fx_rows_text(rows, 4),
+        .type = fx_rows_text(rows, 5),
+        .started_us = (uint64_t)fx_rows_int(rows, 6),
+        .ended_us = (uint64_t)fx_rows_int(rows, 7),
+    };
+    if (run.host == NULL || run.versions == NULL || run.command == NULL || run.type == NULL) {
+        return FXTAP_E_NOMEM;
+    }
+    list->runs[list->count++] = run;
+    return FXTAP_OK;
+}
+
+fxtap_status fx_index_load_runs(fxtap_reader *reader, fx_rank *rank)
+{
+    static const char sql[] =
+        "SELECT id, pid, host, versions, command, type, started_us, ended_us FROM run WHERE id > 0 ORDER BY id";
+    run_list list = {0};
+    fxtap_status status = for_each_row(reader, rank, sql, 0, take_run, &list);
+    if (status != FXTAP_OK) {
+        fx_free(list.runs);
+        return status;
+    }
+    rank->runs = list.runs;
+    rank->n_runs = list.count;
+    return FXTAP_OK;
+}
+
+/* ---- graphs ---- */
+
+typedef struct graph_context {
+    fxtap_reader *reader;
+    fx_rank *rank;
+    fx_texts *folders;
+} graph_context;
+
+static fxtap_graph_kind kind_from_text(const char *text)
+{
+    static const char *const names[] = {"inference", "forward", "backward", "subgraph"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (strcmp(text, names[i]) == 0) {
+            return (fxtap_graph_kind)((int)FXTAP_GRAPH_INFERENCE + (int)i);
+        }
+    }
+    return (fxtap_graph_kind)0;
+}
+
+static fxtap_status take_graph(fx_rows *rows, void *context)
+{
+    graph_context *at = context;
+    int64_t number = fx_rows_int(rows, 2);
+    if (number < 0 || number > UINT32_MAX || (at->reader->has_only_graph && number != at->reader->only_graph)) {
+        return FXTAP_OK;
+    }
+    const char *kind = fx_rows_text(rows, 3);
+    fx_graph *graph;
+    fxtap_status status = kind != NULL ? fx_graph_create(at->reader, at->rank, (uint32_t)number, &graph)
+                                       : FXTAP_E_NOMEM;
+    if (status != FXTAP_OK) {
+        return status;
+    }
+    graph->id = fx_rows_int(rows, 0);
+    graph->info.run = fx_rows_int(rows, 1);
+    graph->info.kind = kind_from_text(kind);
+    graph->info.has_keys = true;
+    graph->info.strict_key = fx_rows_hash(rows, 4);
+    graph->info.structural_key = fx_rows_hash(rows, 5);
+    graph->info.occurrence = (uint32_t)fx_rows_int(rows, 6);
+    graph->info.n_nodes = (size_t)fx_rows_int(rows, 7);
+    graph->info.n_dumped = (size_t)fx_rows_int(rows, 8);
+    return FXTAP_OK;
+}
+
+fxtap_status fx_index_load_graphs(fxtap_reader *reader, fx_rank *rank)
+{
+    static const char sql[] =
+        "SELECT g.id, g.run_id, g.graph, g.kind, g.strict_key, g.structural_key, g.occurrence, n.nodes, n.dumped"
+        " FROM graph g LEFT JOIN (SELECT graph_id, count(*) nodes, sum(skipped IS NULL) dumped FROM node"
+        " GROUP BY graph_id) n ON n.graph_id = g.id WHERE g.id > 0 AND g.run_id > 0 ORDER BY g.id";
+    graph_context context = {.reader = reader, .rank = rank};
+    return for_each_row(reader, rank, sql, 0, take_graph, &context);
+}
+
+/* ---- steps ---- */
+
+static int compare_graph_id(const void *key, const void *item)
+{
+    int64_t id = *(const int64_t *)key, other = (*(fx_graph *const *)item)->id;
+    return id < other ? -1 : id > other;
+}
+
+/* "graph_1/0": the folder of a step of that graph and nothing else; its own name into *name_out. */
+static bool is_folder_of(const fx_graph *graph, const char *folder, const char **name_out)
+{
+    char expected[32];
+    int n = snprintf(expected, sizeof expected, "graph_%u/", (unsigned)graph->info.graph);
+    fxtap_step_state state;
+    int64_t number;
+    *name_out = folder + n;
+    return strncmp(folder, expected, (size_t)n) == 0 && fx_step_folder_parse(folder + n, &state, &number);
+}
+
+/* The absolute path of a step's folder, known to the scan of folders from now on. NULL: no memory. */
+static const char *step_path(graph_context *at, const fx_graph *graph, const char *name)
+{
+    const char *path = fx_reader_join(at->reader, graph->info.path, name);
+    return path != NULL && fx_texts_add(at->folders, path, strlen(path)) != NULL ? path : NULL;
+}
+
+static bool is_folder(const char *path)
+{
+    struct stat info;
+    return lstat(path, &info) == 0 && S_ISDIR(info.st_mode);
+}
+
+/* Rows are there before the folder is moved: while the partial one is there, the step is not whole. */
+static fxtap_status find_partial(graph_context *at, const fx_graph *graph, const char *name, fx_step *step)
+{
+    const char *path = step_path(at, graph, name);
+    if (path == NULL) {
+        return FXTAP_E_NOMEM;
+    }
+    if (is_folder(path)) {
+        step->final = step->info.folder;
+        step->info.folder = path;
+        step->info.state = FXTAP_STEP_PARTIAL;
+        step->info.step = -1;
+    }
+    return FXTAP_OK;
+}
+
+static fxtap_status fill_step(graph_context *at, fx_rows *rows, const fx_graph *graph, const char *folder,
+                              const char *partial, fx_step *step)
+{
+    step->id = fx_rows_int(rows, 0);
+    step->info.step = fx_rows_int(rows, 2);
+    step->info.call = fx_rows_int(rows, 3);
+    step->info.folder = folder[0] != '\0' ? step_path(at, graph, folder) : "";
+    step->info.reason = fx_rows_text(rows, 6);
+    step->info.started_us = (uint64_t)fx_rows_int(rows, 7);
+    step->info.ended_us = (uint64_t)fx_rows_int(rows, 8);
+    const char *state = fx_rows_text(rows, 9);
+    if (step->info.folder == NULL || step->info.reason == NULL || state == NULL) {
+        return FXTAP_E_NOMEM;
+    }
+    bool has_failed = strcmp(state, "failed") == 0;
+    step->info.state = has_failed ? FXTAP_STEP_FAILED : FXTAP_STEP_WHOLE;
+    return partial[0] != '\0' && !has_failed ? find_partial(at, graph, partial, step) : FXTAP_OK;
+}
+
+static fxtap_status take_step(fx_rows *rows, void *context)
+{
+    graph_context *at = context;
+    int64_t graph_id = fx_rows_int(rows, 1);
+    fx_graph **place = at->rank->n_graphs == 0 ? NULL
+                                               : bsearch(&graph_id, at->rank->graphs, at->rank->n_graphs,
+                                                         sizeof *at->rank->graphs, compare_graph_id);
+    if (place == NULL) {
+        return FXTAP_OK; /* of a graph that is not looked at */
+    }
+    const char *folder = fx_rows_text(rows, 4), *partial = fx_rows_text(rows, 5);
+    if (folder == NULL || partial == NULL) {
+        return FXTAP_E_NOMEM;
+    }
+    if ((folder[0] != '\0' && !is_folder_of(*place, folder, &folder)) ||
+        (partial[0] != '\0' && !is_folder_of(*place, partial, &partial))) {
+        return fx_reader_warn(at->reader, "%s: a step of the index has a folder that is none: \"%.80s\"",
+                              at->rank->info.path, folder);
+    }
+    const char *only = at->reader->only_step;
+    if (only != NULL && strcmp(folder, only) != 0 && strcmp(partial, only) != 0) {
+        return FXTAP_OK;
+    }
+    fx_step step = {0};
+    fxtap_status status = fill_step(at, rows, *place, folder, partial, &step);
+    return status == FXTAP_OK ? fx_graph_add_step(at->reader, *place, &step) : status;
+}
+
+/* Needs the graphs in order of id, as they were loaded. */
+fxtap_status fx_index_load_steps(fxtap_reader *reader, fx_rank *rank, fx_texts *folders)
+{
+    static const char sql[] = "SELECT id, graph_id, step, call, folder, partial, reason, started_us, ended_us,"
+                              " state FROM step WHERE id > 0 AND step >= 0 ORDER BY id";
+    graph_context context = {.reader = reader, .rank = rank, .folders = folders};
+    return for_each_row(reader, rank, sql, 0, take_step, &context);
+}
+
+/* ---- nodes ---- */
+
+typedef struct node_context {
+    fxtap_reader *reader;
+    fx_graph *graph;
+    fx_node *last;
+    size_t slots_capacity;
+    const fx_node *const *by_id;
+} node_context;
+
+static bool fill_node(fx_node *node, const fx_rows *rows)
+{
+    fxtap_node_info *info = &node->info;
+    info->name = fx_rows_text(rows, 1);
+    info->target = fx_rows_text(rows, 2);
+    node->stem = fx_rows_text(rows, 3);
+    info->source_file = fx_rows_text(rows, 4);
+    int64_t line = fx_rows_int(rows, 5);
+    info->source_line = line >= 0 && line <= INT32_MAX ? (int32_t)line : 0;
+    info->source_function = fx_rows_text(rows, 6);
+    info->source_code = fx_rows_text(rows, 7);
+    info->stack = fx_rows_text(rows, 8);
+    info->module_path = fx_rows_text(rows, 9);
+    info->module_type = fx_rows_text(rows, 10);
+    info->flags = (uint32_t)fx_rows_int(rows, 11);
+    info->skipped = fx_rows_is_null(rows, 12) ? NULL : fx_rows_text(rows, 12);
+    return info->name != NULL && info->target != NULL && node->stem != NULL && info->source_file != NULL &&
+           info->source_function != NULL && info->source_code != NULL && info->stack != NULL &&
+           info->module_path != NULL && info->module_type != NULL &&
+           (info->skipped != NULL || fx_rows_is_null(rows, 12));
+}
+
+static fxtap_status take_node(fx_rows *rows, void *context)
+{
+    node_context *at = context;
+    fx_node *node = fx_arena_calloc(&at->reader->arena, 1, sizeof *node);
+    if (node == NULL || !fill_node(node, rows)) {
+        return FXTAP_E_NOMEM;
+    }
+    node->id = fx_rows_int(rows, 0);
+    node->info.graph = &at->graph->info;
+    node->stem_length = strlen(node->stem);
+    if (node->stem_length > 0) {
+        fx_texts_entry *entry = fx_texts_add(&at->graph->stems, node->stem, node->stem_length);
+        if (entry == NULL) {
+            return FXTAP_E_NOMEM;
+        }
+        entry->value = node;
+    }
+    fx_node **link = at->last != NULL ? &at->last->next : &at->graph->first_node;
+    *link = node;
+    at->last = node;
+    at->graph->n_nodes++;
+    return FXTAP_OK;
+}
+
+/* By position alone, as the index has them: SQLite need not sort. */
+fxtap_status fx_index_load_nodes(fxtap_reader *reader, fx_graph *graph)
+{
+    static const char sql[] =
+        "SELECT id, name, target, stem, source_file, source_line, source_function, source_code, stack, module_path,"
+        " module_type, flags, skipped FROM node WHERE graph_id = ?1 ORDER BY position";
+    node_context context = {.reader = reader, .graph = graph};
+    return for_each_row(reader, graph->rank, sql, graph->id, take_node, &context);
+}
+
+/* ---- slots ---- */
+
+static int compare_node_ids(const void *a, const void *b)
+{
+    const fx_node *x = *(fx_node *const *)a, *y = *(fx_node *const *)b;
+    return x->id < y->id ? -1 : x->id > y->id;
+}
+
+static fx_node *node_by_id(const fx_node *const *nodes, size_t n_nodes, int64_t id)
+{
+    fx_node key = {.id = id};
+    const fx_node *place = &key;
+    const fx_node *const *found =
+        n_nodes > 0 ? bsearch(&place, nodes, n_nodes, sizeof(fx_node *), compare_node_ids) : NULL;
+    return found != NULL ? (fx_node *)*found : NULL;
+}
+
+/* "NODE-TARGET.IO.POSITION", in full: mostly the file's prefix without its dot. No two slots have the same. */
+static bool name_slot(fxtap_reader *reader, fx_slot *slot)
+{
+    const fxtap_node_info *node = &slot->node->info;
+    const char *const parts[] = {node->name, "-", node->target, ".", fx_io_text(slot->io), ".", slot->position};
+    size_t lengths[7], length = 0;
+    for (size_t i = 0; i < 7; i++) {
+        lengths[i] = strlen(parts[i]);
+        length += lengths[i];
+    }
+    char *at = fx_arena_alloc(reader->texts.arena, length + 1);
+    slot->name = at;
+    for (size_t i = 0; i < 7 && at != NULL; i++) {
+        memcpy(at, parts[i], lengths[i] + 1);
+        at += lengths[i];
+    }
+    return at != NULL;
+}
+
+/* A file's name begins with it: so it leads nowhere else. */
+static bool is_prefix(const char *text)
+{
+    size_t length = strlen(text);
+    return length > 1 && length < NAME_MAX && text[length - 1] == '.' && strchr(text, '/') == NULL;
+}
+
+static fxtap_status take_slot(fx_rows *rows, void *context)
+{
+    node_context *at = context;
+    fx_graph *graph = at->graph;
+    int64_t io = fx_rows_int(rows, 2);
+    fx_slot slot = {.id = fx_rows_int(rows, 0), .io = (fxtap_io)io};
+    slot.node = node_by_id(at->by_id, graph->n_nodes, fx_rows_int(rows, 1));
+    slot.position = fx_rows_text(rows, 3);
+    slot.arg_name = fx_rows_text(rows, 4);
+    slot.prefix = fx_rows_text(rows, 5);
+    if (slot.position == NULL || slot.arg_name == NULL || slot.prefix == NULL) {
+        return FXTAP_E_NOMEM;
+    }
+    slot.prefix_length = strlen(slot.prefix);
+    if (slot.node == NULL || io < FXTAP_INPUT || io > FXTAP_INOUT || !is_prefix(slot.prefix)) {
+        return fx_reader_warn(at->reader, "%s: the index has places that are none", graph->rank->info.path);
+    }
+    if (!name_slot(at->reader, &slot) ||
+        !fx_grow((void **)&graph->slots, &at->slots_capacity, graph->n_slots + 1, sizeof *graph->slots)) {
+        return FXTAP_E_NOMEM;
+    }
+    graph->slots[graph->n_slots++] = slot;
+    return FXTAP_OK;
+}
+
+static int compare_slot_ids(const void *a, const void *b)
+{
+    const fx_slot *x = a, *y = b;
+    return x->id < y->id ? -1 : x->id > y->id;
+}
+
+static int compare_slots(const void *a, const void *b)
+{
+    const fx_slot *x = *(fx_slot *const *)a, *y = *(fx_slot *const *)b;
+    if (x->node->info.order != y->node->info.order) {
+        return x->node->info.order < y->node->info.order ? -1 : 1;
+    }
+    if (x->io != y->io) {
+        return x->io < y->io ? -1 : 1;
+    }
+    int order = fx_position_compare(x->position, y->position);
+    return order != 0 ? order : x->id < y->id ? -1 : x->id > y->id;
+}
+
+/* By id, as a step's rows come; and the place of each among those of its graph: tensors are sorted by one number. */
+static fxtap_status order_slots(fx_graph *graph)
+{
+    if (graph->n_slots > 1) {
+        fx_sort(graph->slots, graph->n_slots, sizeof *graph->slots, compare_slot_ids);
+    }
+    fx_slot **sorted = fx_calloc(graph->n_slots, sizeof *sorted);
+    if (sorted == NULL) {
+        return FXTAP_E_NOMEM;
+    }
+    for (size_t i = 0; i < graph->n_slots; i++) {
+        sorted[i] = &graph->slots[i];
+    }
+    if (graph->n_slots > 1) {
+        fx_sort(sorted, graph->n_slots, sizeof *sorted, compare_slots);
+    }
+    for (size_t i = 0; i < graph->n_slots; i++) {
+        sorted[i]->order = i;
+    }
+    fx_free(sorted);
+    return FXTAP_OK;
+}
+
+fxtap_status fx_index_load_slots(fxtap_reader *reader, fx_graph *graph)
+{
+    static const char sql[] = "SELECT s.id, s.node_id, s.io, s.position, s.arg_name, s.prefix FROM node n"
+                              " JOIN slot s ON s.node_id = n.id WHERE n.graph_id = ?1";
+    if (graph->has_slots) {
+        return FXTAP_OK;
+    }
+    fx_node **by_id = fx_calloc(graph->n_nodes, sizeof *by_id);
+    if (by_id == NULL) {
+        return FXTAP_E_NOMEM;
+    }
+    for (size_t i = 0; i < graph->n_nodes; i++) {
+        by_id[i] = (fx_node *)graph->nodes[i];
+    }
+    if (graph->n_nodes > 1) {
+        fx_sort(by_id, graph->n_nodes, sizeof *by_id, compare_node_ids);
+    }
+    fx_free(graph->slots);
+    graph->slots = NULL;
+    graph->n_slots = 0;
+    node_context context = {.reader = reader, .graph = graph, .by_id = (const fx_node *const *)by_id};
+    fxtap_status status = for_each_row(reader, graph->rank, sql, graph->id, take_slot, &context);
+    fx_free(by_id);
+    if (status == FXTAP_OK) {
+        status = order_slots(graph);
+    }
+    graph->has_slots = status == FXTAP_OK;
+    return status;
+}
+
+/* ---- the record ---- */
+
+static fxtap_status take_record(fx_rows *rows, void *context)
+{
+    fx_graph *graph = context;
+    const void *bytes = sqlite3_column_blob(rows->statement, 0);
+    int n_bytes = sqlite3_column_bytes(rows->statement, 0);
+    if (graph->record != NULL) {
+        return fx_error_at(FXTAP_E_DATABASE, graph->info.path, "the index has two records of the graph");
+    }
+    return fxtap_graph_deserialise(bytes, (size_t)n_bytes, &graph->record);
+}
+
+fxtap_status fx_index_load_record(fxtap_reader *reader, fx_graph *graph)
+{
+    static const char sql[] = "SELECT record FROM graph WHERE id = ?1 AND length(record) > 0";
+    fxtap_status status = FXTAP_E_DATABASE;
+    for (int tries = 0; tries < 2 && status == FXTAP_E_DATABASE; tries++) {
+        status = for_each_row(reader, graph->rank, sql, graph->id, take_record, graph);
+        if (status != FXTAP_OK) {
+            fxtap_graph_free(graph->record); /* of the rows before */
+            graph->record = NULL;
+            fx_index_release(reader);
+        }
+    }
+    if (status == FXTAP_OK && graph->record == NULL) {
+        return fx_error_at(FXTAP_E_NOT_FOUND, graph->info.path, "the index has no record of the graph");
+    }
+    return status;
+}
+
+/* ---- soundness ---- */
+
+fxtap_status fx_index_is_sound(fxtap_reader *reader, fx_rank *rank, bool *out, char *detail, size_t capacity)
+{
+    fx_rows rows = {0};
+    bool more = false;
+    fxtap_status status = fx_rows_begin(reader, rank, "PRAGMA quick_check(1)", 0, &rows);
+    if (status == FXTAP_OK) {
+        status = fx_rows_next(&rows, &more);
+    }
+    const char *found = status == FXTAP_OK && more ? (const char *)sqlite3_column_text(rows.statement, 0) : NULL;
+    *out = found != NULL && strcmp(found, "ok") == 0;
+    snprintf(detail, capacity, "%s", found != NULL ? found : fxtap_error_message());
+    fx_rows_end(&rows);
+    return status == FXTAP_E_DATABASE ? FXTAP_OK : status;
+}

@@ -1,0 +1,396 @@
+/* The folders of a dump: made when they are needed, a step moved into place whole. */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "writer/writer.h"
+#include "util/memory.h"
+#include "util/system.h"
+
+#define OPEN_FOLDER (O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+#define MOST_TRIES 100000 /* of numbers appended to a name that is taken */
+
+fxtap_status fx_tree_error(const fxtap_call *call, int error_number, const char *action, const char *name)
+{
+    char path[2 * PATH_MAX];
+    const char *folder = call->partial[0] != '\0' ? call->partial : "";
+    snprintf(path, sizeof path, "%s/%s%s%s", call->dump->rank_path, folder, name[0] != '\0' ? "/" : "", name);
+    return fx_error_errno(error_number, action, path);
+}
+
+static fxtap_status error_in_rank(const fxtap_dump *dump, int error_number, const char *action, const char *relative)
+{
+    char path[2 * PATH_MAX];
+    snprintf(path, sizeof path, "%s/%s", dump->rank_path, relative);
+    return fx_error_errno(error_number, action, path);
+}
+
+/* mkdir -p of an absolute path. A link in it is followed: the root is where the user says. */
+static fxtap_status make_root(const char *root)
+{
+    if (fx_system.mkdirat(AT_FDCWD, root, 0777) == 0 || errno == EEXIST) {
+        return FXTAP_OK;
+    }
+    char *path = errno == ENOENT ? fx_strdup(root) : NULL;
+    if (path == NULL) {
+        return errno == ENOENT ? FXTAP_E_NOMEM : fx_error_errno(errno, "make the folder", root);
+    }
+    fxtap_status status = FXTAP_OK;
+    for (char *slash = strchr(path + 1, '/'); status == FXTAP_OK; slash = strchr(slash + 1, '/')) {
+        if (slash != NULL) {
+            *slash = '\0';
+        }
+        if (fx_system.mkdirat(AT_FDCWD, path, 0777) != 0 && errno != EEXIST) {
+            status = fx_error_errno(errno, "make the folder", path);
+        }
+        if (slash == NULL) {
+            break;
+        }
+        *slash = '/';
+    }
+    fx_free(path);
+    return status;
+}
+
+/* A folder of ours inside the tree: made when it is not there, refused when it is a link to elsewhere. */
+static int enter_folder(int parent_fd, const char *name)
+{
+    if (fx_system.mkdirat(parent_fd, name, 0777) != 0 && errno != EEXIST) {
+        return -1;
+    }
+    return fx_system.openat(parent_fd, name, OPEN_FOLDER | O_NOFOLLOW, 0);
+}
+
+static fxtap_status open_rank(const fxtap_dump *dump, fx_rank **out)
+{
+    fxtap_status status = make_root(dump->root_path);
+    if (status != FXTAP_OK) {
+        return status;
+    }
+    int root_fd = fx_system.openat(AT_FDCWD, dump->root_path, OPEN_FOLDER, 0);
+    if (root_fd < 0) {
+        return fx_error_errno(errno, "open the folder", dump->root_path);
+    }
+    fx_rank *rank = fx_calloc(1, sizeof *rank);
+    struct stat info;
+    if (rank == NULL) {
+        status = FXTAP_E_NOMEM;
+        goto done;
+    }
+    rank->fd = enter_folder(root_fd, dump->rank_name);
+    if (rank->fd < 0 || fstat(rank->fd, &info) != 0) {
+        status = fx_error_errno(errno, "open the folder", dump->rank_path);
+        goto done;
+    }
+    rank->device = info.st_dev;
+    rank->inode = info.st_ino;
+    *out = rank;
+done:
+    if (status != FXTAP_OK && rank != NULL) {
+        if (rank->fd >= 0) {
+            fx_system.close(rank->fd);
+        }
+        fx_free(rank);
+    }
+    fx_system.close(root_fd);
+    return status;
+}
+
+static bool is_current(const fxtap_dump *dump, const fx_rank *rank)
+{
+    struct stat info;
+    return rank != NULL && stat(dump->rank_path, &info) == 0 && info.st_dev == rank->device &&
+           info.st_ino == rank->inode;
+}
+
+static void drop_user(fx_rank *rank)
+{
+    if (rank != NULL && --rank->n_users == 0) {
+        fx_system.close(rank->fd);
+        fx_free(rank);
+    }
+}
+
+fxtap_status fx_tree_enter(fxtap_dump *dump, fx_rank **out)
+{
+    fxtap_status status = FXTAP_OK;
+    bool is_new = false;
+    pthread_mutex_lock(&dump->rank_lock);
+    if (!is_current(dump, dump->open_rank)) {
+        fx_rank *fresh = NULL;
+        status = open_rank(dump, &fresh);
+        if (status == FXTAP_OK) {
+            drop_user(dump->open_rank);
+            dump->open_rank = fresh;
+            fresh->n_users = 1;
+            fresh->number = ++dump->n_ranks;
+            is_new = true;
+        }
+    }
+    if (status == FXTAP_OK) {
+        dump->open_rank->n_users++;
+        *out = dump->open_rank;
+    }
+    pthread_mutex_unlock(&dump->rank_lock);
+    if (is_new) {
+        fx_contents_forget(&dump->contents); /* what it names was in a folder that is gone */
+    }
+    return status;
+}
+
+void fx_tree_leave(fxtap_dump *dump, fx_rank *rank)
+{
+    pthread_mutex_lock(&dump->rank_lock);
+    drop_user(rank);
+    pthread_mutex_unlock(&dump->rank_lock);
+}
+
+/* The partial folder's name has the run's number, so that it never was another step's. */
+static fxtap_status make_partial(fxtap_call *call, int graph_fd)
+{
+    for (unsigned i = 0; i < MOST_TRIES; i++) {
+        char name[64];
+        int length = snprintf(name, sizeof name, ".%llu-%lld", (unsigned long long)call->number,
+                              (long long)atomic_load(&call->dump->index.run));
+        snprintf(name + length, sizeof name - (size_t)length, i == 0 ? ".partial" : "-%u.partial", i);
+        if (fx_system.mkdirat(graph_fd, name, 0777) == 0) {
+            snprintf(call->partial, sizeof call->partial, "graph_%u/%s", call->capture->graph_id, name);
+            call->dir_fd = fx_system.openat(graph_fd, name, OPEN_FOLDER | O_NOFOLLOW, 0);
+            return call->dir_fd >= 0 ? FXTAP_OK : fx_tree_error(call, errno, "open the folder", "");
+        }
+        if (errno != EEXIST) {
+            break;
+        }
+    }
+    char graph[32];
+    snprintf(graph, sizeof graph, "graph_%u", call->capture->graph_id);
+    return error_in_rank(call->dump, errno, "make a folder in", graph);
+}
+
+fxtap_status fx_tree_begin(fxtap_call *call)
+{
+    call->folder = fx_calloc(1, sizeof *call->folder);
+    if (call->folder == NULL) {
+        return FXTAP_E_NOMEM;
+    }
+    call->folder->n_users = 1;
+    call->folder->rank_number = call->rank->number;
+    char graph[32];
+    snprintf(graph, sizeof graph, "graph_%u", call->capture->graph_id);
+    int graph_fd = enter_folder(call->rank->fd, graph);
+    if (graph_fd < 0) {
+        return error_in_rank(call->dump, errno, "open the folder", graph);
+    }
+    fxtap_status status = make_partial(call, graph_fd);
+    fx_system.close(graph_fd);
+    memcpy(call->folder->path, call->partial, sizeof call->partial);
+    call->path_bytes = strlen(call->dump->rank_path) + strlen(call->partial) + 2;
+    return status;
+}
+
+static uint64_t now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+void fx_folder_set_path(fx_contents *contents, fx_folder *folder, const char *path)
+{
+    pthread_mutex_lock(&contents->lock);
+    snprintf(folder->path, sizeof folder->path, "%s", path);
+    folder->ended_ns = now_ns();
+    pthread_mutex_unlock(&contents->lock);
+}
+
+static bool cannot_noreplace(int error_number)
+{
+    return error_number == EINVAL || error_number == ENOSYS || error_number == ENOTSUP;
+}
+
+/* Moves a file without overwriting, also where the file system has no such rename. 0, or -1 and errno. */
+static int move_file(int from_fd, const char *from, int to_fd, const char *to)
+{
+    if (fx_system.rename(from_fd, from, to_fd, to, 1) == 0) {
+        return 0;
+    }
+    if (!cannot_noreplace(errno)) {
+        return -1;
+    }
+    if (fx_system.linkat(from_fd, from, to_fd, to, 0) == 0) {
+        return unlinkat(from_fd, from, 0);
+    }
+    if (errno == EEXIST) {
+        return -1;
+    }
+    struct stat info; /* no hard links, or no more of them: look, then move */
+    if (fstatat(to_fd, to, &info, AT_SYMLINK_NOFOLLOW) == 0) {
+        errno = EEXIST;
+        return -1;
+    }
+    return fx_system.rename(from_fd, from, to_fd, to, 0);
+}
+
+/* The end of the run of one node that begins at entry `first`: entries of the same node and stamp. */
+static size_t run_end(const fxtap_call *call, size_t first)
+{
+    const fx_entry *entries = call->entries;
+    size_t end = first + 1;
+    while (end < call->n_entries && entries[end].slot->node == entries[first].slot->node &&
+           entries[end].stamp_us == entries[first].stamp_us) {
+        end++;
+    }
+    return end;
+}
+
+static bool has_file(const fx_entry *entry)
+{
+    return entry->job != NULL && entry->job->is_written;
+}
+
+/* Moves the files of entries [first, end) to `stamp_us`; all or none. */
+static int move_run(fxtap_call *call, int step_fd, size_t first, size_t end, uint64_t stamp_us)
+{
+    char from[FX_NAME_MAX + 1];
+    char to[FX_NAME_MAX + 1];
+    for (size_t i = first; i < end; i++) {
+        const fx_entry *entry = &call->entries[i];
+        fx_slot_file(entry->slot, entry->stamp_us, from);
+        fx_slot_file(entry->slot, stamp_us, to);
+        if (!has_file(entry) || move_file(call->dir_fd, from, step_fd, to) == 0) {
+            continue;
+        }
+        int error_number = errno;
+        while (i-- > first) {
+            entry = &call->entries[i];
+            fx_slot_file(entry->slot, entry->stamp_us, from);
+            fx_slot_file(entry->slot, stamp_us, to);
+            if (has_file(entry)) {
+                move_file(step_fd, to, call->dir_fd, from);
+            }
+        }
+        errno = error_number;
+        return -1;
+    }
+    return 0;
+}
+
+static fxtap_status merge_run(fxtap_call *call, int step_fd, size_t first, size_t end, bool *bumped_out)
+{
+    uint64_t given = call->entries[first].stamp_us;
+    uint64_t stamp = given;
+    while (move_run(call, step_fd, first, end, stamp) != 0) {
+        if (errno != EEXIST || stamp - given >= MOST_TRIES * 10u) {
+            char name[FX_NAME_MAX + 1];
+            fx_slot_file(call->entries[first].slot, stamp, name);
+            return fx_tree_error(call, errno, "move into the step", name);
+        }
+        stamp++;
+    }
+    for (size_t i = first; stamp != given && i < end; i++) {
+        if (call->entries[i].job != NULL) {
+            fx_contents_restamp(&call->dump->contents, call->entries[i].job, stamp);
+        }
+        call->entries[i].stamp_us = stamp;
+        *bumped_out = true;
+    }
+    return FXTAP_OK;
+}
+
+static fxtap_status merge(fxtap_call *call, const char *final, bool *bumped_out)
+{
+    int step_fd = fx_system.openat(call->rank->fd, final, OPEN_FOLDER | O_NOFOLLOW, 0);
+    if (step_fd < 0) {
+        return error_in_rank(call->dump, errno, "open the step's folder", final);
+    }
+    fxtap_status status = FXTAP_OK;
+    for (size_t first = 0; status == FXTAP_OK && first < call->n_entries;) {
+        size_t end = run_end(call, first);
+        status = merge_run(call, step_fd, first, end, bumped_out);
+        first = end;
+    }
+    if (status == FXTAP_OK && unlinkat(call->rank->fd, call->partial, AT_REMOVEDIR) != 0) {
+        status = fx_tree_error(call, errno, "remove the folder", "");
+    }
+    fx_system.close(step_fd);
+    return status;
+}
+
+static int move_folder(fxtap_call *call, const char *final)
+{
+    int fd = call->rank->fd;
+    if (fx_system.rename(fd, call->partial, fd, final, 1) == 0) {
+        return 0;
+    }
+    if (cannot_noreplace(errno)) { /* a plain rename replaces an empty folder at most */
+        return fx_system.rename(fd, call->partial, fd, final, 0);
+    }
+    return -1;
+}
+
+void fx_tree_step_path(const fxtap_call *call, uint64_t step, char *dst, size_t capacity)
+{
+    snprintf(dst, capacity, "graph_%u/%llu", call->capture->graph_id, (unsigned long long)step);
+}
+
+fxtap_status fx_tree_publish(fxtap_call *call, uint64_t step, bool *bumped_out)
+{
+    fxtap_dump *dump = call->dump;
+    char final[sizeof call->partial];
+    fx_tree_step_path(call, step, final, sizeof final);
+    fxtap_status status = FXTAP_OK;
+    pthread_mutex_lock(&dump->contents.move);
+    if (move_folder(call, final) != 0) {
+        bool is_taken = errno == EEXIST || errno == ENOTEMPTY || errno == ENOTDIR;
+        status = is_taken ? merge(call, final, bumped_out) : fx_tree_error(call, errno, "move into place", "");
+    }
+    if (status == FXTAP_OK) {
+        fx_folder_set_path(&dump->contents, call->folder, final);
+    }
+    pthread_mutex_unlock(&dump->contents.move);
+    return status;
+}
+
+fxtap_status fx_tree_fail(fxtap_call *call, uint64_t step)
+{
+    fxtap_dump *dump = call->dump;
+    fxtap_status status = FXTAP_OK;
+    pthread_mutex_lock(&dump->contents.move);
+    for (unsigned n = 0;; n++) {
+        char final[sizeof call->partial];
+        snprintf(final, sizeof final, "graph_%u/%llu.failed-%u", call->capture->graph_id, (unsigned long long)step, n);
+        struct stat info;
+        bool is_taken = fstatat(call->rank->fd, final, &info, AT_SYMLINK_NOFOLLOW) == 0;
+        if (!is_taken && move_folder(call, final) == 0) {
+            fx_folder_set_path(&dump->contents, call->folder, final);
+            break;
+        }
+        if (n == MOST_TRIES || (!is_taken && errno != EEXIST && errno != ENOTEMPTY)) {
+            status = fx_tree_error(call, errno, "move into place", "");
+            break;
+        }
+    }
+    pthread_mutex_unlock(&dump->contents.move);
+    return status;
+}
+
+void fx_tree_end(fxtap_call *call)
+{
+    if (call->dir_fd >= 0) {
+        fx_system.close(call->dir_fd);
+        call->dir_fd = -1;
+    }
+    if (call->folder != NULL) {
+        fx_folder_release(&call->dump->contents, call->folder);
+        call->folder = NULL;
+    }
+    if (call->rank != NULL) {
+        fx_tree_leave(call->dump, call->rank);
+        call->rank = NULL;
+    }
+}
