@@ -148,14 +148,20 @@ class NoRoomError(Exception):
     """The dumps of a section would not fit; the message says where, and how much they need."""
 
 
-def check_room(place: Path, needed: int) -> None:
-    """Raise NoRoomError where `needed` bytes are not free; what lies in memory has to leave the model some."""
+def rounds_in_room(place: Path, rounds: int, step_bytes: int) -> int:
+    """At most `rounds`, as many as the dumps have room for; what lies in memory has to leave the model some.
+
+    A round writes a step of fxtap's, of the bare writer's and of the naive dumper's, which is about twice as large; of
+    the first steps three of each stay. Raises NoRoomError where three rounds do not fit.
+    """
     free = shutil.disk_usage(place).free
     if place == Path("/dev/shm"):
         meminfo = dict(line.split(":", 1) for line in Path("/proc/meminfo").read_text().splitlines())
         free = min(free, int(meminfo["MemAvailable"].split()[0]) * 1024 // 2)
-    if needed > free:
-        raise NoRoomError(f"needs about {needed >> 20} MiB in {place}, {free >> 20} MiB are free")
+    fitting = free // step_bytes // 4 - 3
+    if fitting < min(rounds, 3):
+        raise NoRoomError(f"needs about {24 * step_bytes >> 20} MiB in {place}, {free >> 20} MiB are free")
+    return min(rounds, fitting)
 
 
 def full_dump(name: str, place: Path, rounds: int) -> dict[str, Any]:
@@ -169,8 +175,8 @@ def full_dump(name: str, place: Path, rounds: int) -> dict[str, Any]:
         naive = compiled(model, inputs, naive_backend(work / "naive"))
         ours = compiled(model, inputs, dumping(work / "fxtap"))
         ours()
+        rounds = rounds_in_room(place, rounds, disk_bytes(newest_step(work / "fxtap").parent / "0"))
         firsts = max(3, rounds // 3)
-        check_room(place, 4 * (rounds + firsts) * disk_bytes(work / "fxtap"))  # naive writes about twice as much
         limit = LimitWriter(newest_step(work / "fxtap"), work / "limit")
         contenders = {"plain": plain, "aot_eager": eager, "naive": naive, "fxtap": ours, "limit": limit}
         if name != "gpt2":
