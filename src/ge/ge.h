@@ -1,7 +1,7 @@
 /*
  * ge.h - a graph of GE operators: what the lowering builds and the printers write.
  *
- * Everything hangs on the graph's slab and is freed with it. Operators are kept in the order of their creation, which
+ * Everything hangs on the graph's arena and is freed with it. Operators are kept in the order of their creation, which
  * is the order of the text form; an input holds a copy of its producer's description as it was when the operator
  * was made, since later changes of the producer do not show there. Dtypes are GE's numbers (0 float, 1 float16, ...).
  */
@@ -14,7 +14,8 @@
 
 #include "fxtap/graph.h"
 #include "fxtap/output.h"
-#include "util/slab.h"
+#include "util/arena.h"
+#include "util/texts.h"
 #include "ge/table.h"
 
 enum { /* the GE data types that the lowering names; the whole list is in ge_dtype.c */
@@ -153,12 +154,12 @@ typedef struct fx_ge_body { /* of a cond, while_loop, map */
 } fx_ge_body;
 
 typedef struct fx_ge_graph {
-    fx_slab slab;
+    fx_arena arena;
     fx_ge_op **ops;
     size_t n_ops, ops_capacity;
     fx_ge_attr *attrs; /* of the graph itself */
     size_t n_attrs, attrs_capacity;
-    struct fx_name_table *names;
+    fx_texts names;
     bool with_py;    /* the py form is wanted: true in a new graph */
     fxtap_buffer py; /* the py form, written as the graph is built */
     const char *path; /* of a body, borrowed; NULL: the graph itself */

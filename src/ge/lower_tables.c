@@ -17,14 +17,14 @@ static int by_target(const void *a, const void *b)
     return strcmp((*x)->target, (*y)->target);
 }
 
-bool fx_collect_recipes(fx_slab *slab, fx_recipe_list *out)
+bool fx_collect_recipes(fx_arena *arena, fx_recipe_list *out)
 {
     size_t n = 0;
     for (size_t i = 0; i < N_TABLES; i++) {
         n += TABLES[i]->n;
     }
     out->n = 0;
-    out->recipes = fx_slab_alloc(slab, n + 1, sizeof *out->recipes);
+    out->recipes = fx_arena_calloc(arena, n + 1, sizeof *out->recipes);
     if (out->recipes == NULL) {
         return false;
     }

@@ -101,10 +101,10 @@ static size_t get_count(cursor *c, size_t least)
 static const char *get_string(cursor *c)
 {
     uint32_t number = get_u32(c);
-    if (number > c->graph->pool.n_strings) {
+    if (number > c->graph->texts.count) {
         fail(c, "a string that is not there");
     }
-    return c->status != FXTAP_OK || number == 0 ? NULL : c->graph->pool.strings[number - 1]->bytes;
+    return c->status != FXTAP_OK || number == 0 ? NULL : c->graph->texts.entries[number - 1]->text;
 }
 
 /* A string that must be there; "" on failure. */
@@ -113,7 +113,7 @@ static const char *get_text(cursor *c)
     const char *text = get_string(c);
     if (text == NULL) {
         fail(c, "a text that is not there");
-        return c->graph->pool.strings[0]->bytes;
+        return c->graph->texts.entries[0]->text;
     }
     return text;
 }
@@ -198,7 +198,7 @@ static void get_symbol(cursor *c, fxtap_value_kind kind, fxtap_value *out)
     const char *expression = get_text(c);
     bool has_hint = get_bool(c);
     double hint = get_double(c);
-    if (strlen(expression) != fx_string_of(expression)->length) {
+    if (strlen(expression) != fx_texts_entry_of(expression)->length) {
         fail(c, "an expression with a NUL");
     }
     if (c->status == FXTAP_OK) {
@@ -245,7 +245,7 @@ static void get_value(cursor *c, uint8_t tag)
     case FXTAP_V_MEMORY_FORMAT:
     case FXTAP_V_OTHER:
         text = get_text(c);
-        check(c, fxtap_graph_add_text(graph, kind, text, fx_string_of(text)->length, &out));
+        check(c, fxtap_graph_add_text(graph, kind, text, fx_texts_entry_of(text)->length, &out));
         break;
     case FXTAP_V_SYMINT:
     case FXTAP_V_SYMFLOAT:
@@ -342,10 +342,10 @@ static void get_strings(cursor *c)
         if (c->status != FXTAP_OK) {
             break;
         }
-        const char *string = fx_pool_intern(&c->graph->pool, (const char *)bytes, length);
+        const fx_texts_entry *string = fx_texts_add(&c->graph->texts, (const char *)bytes, length);
         if (string == NULL) {
             c->status = FXTAP_E_NOMEM;
-        } else if (fx_string_of(string)->id != i) {
+        } else if (string->id != i) {
             fail(c, "the same string twice");
         }
     }

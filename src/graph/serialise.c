@@ -67,7 +67,7 @@ static void put_double(writer *w, double value)
 /* The number of an interned string, 0 for NULL. */
 static void put_string(writer *w, const char *interned)
 {
-    put_u32(w, interned == NULL ? 0 : fx_string_of(interned)->id + 1);
+    put_u32(w, interned == NULL ? 0 : fx_texts_entry_of(interned)->id + 1);
 }
 
 static void put_values(writer *w, const fxtap_value *values, size_t n_values)
@@ -161,12 +161,12 @@ static void put_node(writer *w, const fxtap_node_desc *desc)
     }
 }
 
-static void put_strings(writer *w, const fx_pool *pool)
+static void put_strings(writer *w, const fx_texts *texts)
 {
-    put_u32(w, (uint32_t)pool->n_strings);
-    for (size_t i = 0; i < pool->n_strings; i++) {
-        put_u32(w, pool->strings[i]->length);
-        put(w, pool->strings[i]->bytes, pool->strings[i]->length);
+    put_u32(w, (uint32_t)texts->count);
+    for (size_t i = 0; i < texts->count; i++) {
+        put_u32(w, texts->entries[i]->length);
+        put(w, texts->entries[i]->text, texts->entries[i]->length);
     }
 }
 
@@ -194,7 +194,7 @@ static void put_graph(writer *w, const fxtap_graph *graph)
     put_u32(w, (uint32_t)graph->kind);
     put_u64(w, 0); /* both known at the end */
     put_u64(w, 0);
-    put_strings(w, &graph->pool);
+    put_strings(w, &graph->texts);
     put_u32(w, (uint32_t)graph->n_subgraphs);
     for (size_t i = 0; i < graph->n_subgraphs; i++) {
         size_t at = w->length;
