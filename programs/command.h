@@ -62,15 +62,6 @@ bool flush_buffer(fxtap_buffer *buffer);
 
 /* ---- terminal.c ---- */
 
-typedef struct terminal {
-    int32_t width; /* columns */
-    bool colour;
-    bool ascii; /* nothing but ASCII can be shown */
-} terminal;
-
-/* What standard output can show; 80 columns and no colour where it is no terminal. */
-terminal terminal_of_stdout(void);
-
 /* A line on standard error that is written over; nothing where that is no terminal. Begin before, end after. */
 void progress_begin(const char *what);
 /* An fxtap_progress: false once the user asked to stop (Ctrl-C). */

@@ -6,10 +6,10 @@
  */
 #include <string.h>
 
-#include "compare/codec.h"
 #include "compare/report.h"
 #include "compare/shard.h"
 #include "fxtap/graph.h"
+#include "util/codec.h"
 #include "util/error.h"
 #include "util/float_mode.h"
 #include "util/memory.h"
@@ -41,9 +41,8 @@ fxtap_status fxtap_report_serialise(const fxtap_report *report, void **out, size
     FX_REQUIRE(n_bytes_out);
     fxtap_report copy = *report; /* the fields are visited as lvalues; nothing of it is changed */
     fxtap_buffer buffer;
-    fx_codec c;
     fxtap_buffer_init(&buffer);
-    fx_codec_write_to(&c, &buffer);
+    fx_codec c = fx_codec_writer("report shard", &buffer);
     head_fields(&c, &copy);
     fx_codec_count(&c, &copy.n_rules, 1);
     for (size_t i = 0; i < copy.n_rules; i++) {
@@ -154,8 +153,7 @@ static fxtap_status read_shard(const void *bytes, size_t n_bytes, fxtap_report *
     if (report == NULL) {
         return FXTAP_E_NOMEM;
     }
-    fx_codec c;
-    fx_codec_read_from(&c, bytes, n_bytes, &report->arena);
+    fx_codec c = fx_codec_reader("report shard", bytes, n_bytes, &report->arena);
     head_fields(&c, report);
     fxtap_status status = c.status;
     if (status == FXTAP_OK) {
