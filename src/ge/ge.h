@@ -177,7 +177,6 @@ fxtap_status fx_ge_graph_status(const fx_ge_graph *graph);
 /* ---- dtypes ---- */
 
 int fx_ge_dtype_of(fxtap_dtype dtype);           /* FX_GE_UNDEFINED where GE has none */
-fxtap_dtype fx_ge_dtype_to_torch(int ge_dtype);  /* FXTAP_DTYPE_NONE where torch has none */
 const char *fx_ge_dtype_text(int ge_dtype);      /* "DT_FLOAT"; NULL outside the enumeration */
 bool fx_ge_dtype_by_name(const char *name, size_t length, int *out); /* f32, bf16, i64, bool ... */
 size_t fx_ge_dtype_bytes(int ge_dtype);          /* of one element; 0 where there is none */
@@ -223,8 +222,6 @@ fx_ge_op *fx_ge_call(fx_ge_graph *graph, const char *type, const fx_val *args, s
 void fx_ge_print_txt(const fx_ge_graph *graph, const char *name, fxtap_buffer *out);
 /* The same as a TensorFlow GraphDef in text. */
 void fx_ge_print_pbtxt(const fx_ge_graph *graph, fxtap_buffer *out);
-/* The py form: header and body. */
-void fx_ge_print_py(const fx_ge_graph *graph, fxtap_buffer *out);
 
 /* Parts of the text form, at an indentation in blanks; for print_pbtxt.c. */
 void fx_txt_desc(fxtap_buffer *out, int indent, const fx_ge_desc *desc);

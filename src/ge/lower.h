@@ -70,8 +70,6 @@ fxtap_status fx_lower_passes(const fxtap_graph *aot, fxtap_graph **out);
  */
 fxtap_status fx_lower_graph(const fxtap_graph *aot, bool with_py, fx_ge_graph **out);
 
-/* True where there is a recipe for the target, "aten.add.Tensor". */
-bool fx_lower_supports(const char *target);
 /* True where the operator's result may share its first argument's memory. */
 bool fx_lower_is_view(const fx_recipe_list *recipes, const char *target);
 

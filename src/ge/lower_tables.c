@@ -61,16 +61,3 @@ bool fx_lower_is_view(const fx_recipe_list *recipes, const char *target)
     return strcmp(target, "aten.view.default") == 0 || strcmp(target, "aten.alias.default") == 0 ||
            (recipe != NULL && recipe->is_view);
 }
-
-bool fx_lower_supports(const char *target)
-{
-    const char *lowered = strcmp(target, "aten.view.default") == 0 ? "aten.reshape.default" : target;
-    for (size_t i = 0; i < N_TABLES; i++) {
-        for (size_t j = 0; j < TABLES[i]->n; j++) {
-            if (strcmp(TABLES[i]->recipes[j].target, lowered) == 0) {
-                return TABLES[i]->recipes[j].body != NULL;
-            }
-        }
-    }
-    return false;
-}
