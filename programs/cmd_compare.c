@@ -50,7 +50,7 @@ static bool read_shard(request *r)
             return true;
         }
     }
-    misused("compare", "--shard takes K/N with K from 0 to N-1, not '%s'", r->shard);
+    usage_error("compare", "--shard takes K/N with K from 0 to N-1, not '%s'", r->shard);
     return false;
 }
 
@@ -64,10 +64,10 @@ static bool names_two(const fxtap_compare_options *o)
 static int check_request(request *r)
 {
     if (r->n_threads == 0 || r->n_threads > 1024) {
-        return misused("compare", "--threads takes a number from 1 to 1024, not %" PRId64, r->n_threads);
+        return usage_error("compare", "--threads takes a number from 1 to 1024, not %" PRId64, r->n_threads);
     }
     if (r->rule.min_cosine > 1.0) {
-        return misused("compare", "--cosine takes a number from 0 to 1, not %g", r->rule.min_cosine);
+        return usage_error("compare", "--cosine takes a number from 0 to 1, not %g", r->rule.min_cosine);
     }
     if (r->shard != NULL && !read_shard(r)) {
         return EXIT_TROUBLE;
@@ -75,26 +75,26 @@ static int check_request(request *r)
     r->options.n_threads = r->n_threads > 0 ? (int32_t)r->n_threads : 0;
     size_t wanted = r->across_ranks || names_two(&r->options) ? 1 : 2;
     if (r->merge_path != NULL && r->out_path != NULL) {
-        return misused("compare", "--merge and --out do not go together");
+        return usage_error("compare", "--merge and --out do not go together");
     }
     if ((r->options.n_shards > 0) != (r->out_path != NULL)) {
-        return misused("compare", "--shard and --out go together");
+        return usage_error("compare", "--shard and --out go together");
     }
     if (r->n_inputs == 0) {
-        return misused("compare", "which dumps?");
+        return usage_error("compare", "which dumps?");
     }
     if (r->n_inputs > 2 || (r->across_ranks && r->n_inputs > 1)) {
-        return misused("compare", "too many paths: '%s'", r->inputs[r->across_ranks ? 1 : 2]);
+        return usage_error("compare", "too many paths: '%s'", r->inputs[r->across_ranks ? 1 : 2]);
     }
     if (r->n_inputs < wanted) {
-        return misused("compare", "what is '%s' to be compared with? (A second path, or two parts of this one: --step A:B)",
-                       r->inputs[0]);
+        return usage_error("compare", "what is '%s' to be compared with? (A second path, or two parts of this one: --step A:B)",
+                           r->inputs[0]);
     }
     size_t n_stdout = 0;
     for (size_t i = 0; i < N_FORMATS; i++) {
         n_stdout += r->paths[i] != NULL && strcmp(r->paths[i], "-") == 0;
     }
-    return n_stdout > 1 ? misused("compare", "only one report can go to standard output") : EXIT_SAME;
+    return n_stdout > 1 ? usage_error("compare", "only one report can go to standard output") : EXIT_SAME;
 }
 
 /* A file that may not be written over is found before the work, not after it. */
@@ -176,16 +176,16 @@ static int read_shards(const char *folder, fxtap_buffer **out, size_t *n_out)
         char path[PATH_MAX];
         int length = snprintf(path, sizeof path, "%s/%zu", folder, n);
         if ((size_t)length >= sizeof path) {
-            return trouble("cannot read '%s': %s", folder, strerror(ENAMETOOLONG));
+            return report_error("cannot read '%s': %s", folder, strerror(ENAMETOOLONG));
         }
         if (access(path, F_OK) != 0) {
-            return n > 0 ? EXIT_SAME : trouble("no shards in '%s'", folder);
+            return n > 0 ? EXIT_SAME : report_error("no shards in '%s'", folder);
         }
         *out = must_realloc(*out, n + 1, sizeof **out);
         fxtap_buffer_init(&(*out)[n]);
         *n_out = n + 1;
         if (read_whole(path, &(*out)[n]) != FXTAP_OK) {
-            return trouble("cannot read '%s': %s", path, strerror(errno));
+            return report_error("cannot read '%s': %s", path, strerror(errno));
         }
     }
 }
@@ -202,7 +202,7 @@ static int merge_shards(const request *r, fxtap_report **out)
         n_bytes[i] = shards[i].length;
     }
     if (result == EXIT_SAME && fxtap_report_merge(bytes, n_bytes, n, out) != FXTAP_OK) {
-        result = trouble_of_library();
+        result = report_library_error();
     }
     for (size_t i = 0; i < n; i++) {
         fxtap_buffer_clear(&shards[i]);
@@ -222,7 +222,7 @@ static int write_report(const request *r, const fxtap_report *report, fxtap_repo
     fxtap_report_options options = {.struct_size = sizeof options, .format = format};
     int result = EXIT_SAME;
     if (fxtap_report_print(report, &options, &text) != FXTAP_OK) {
-        result = trouble_of_library();
+        result = report_library_error();
     } else if (strcmp(path, "-") == 0) {
         result = write_stdout(text.bytes, text.length) ? EXIT_SAME : EXIT_TROUBLE;
     } else if (!write_file(path, text.bytes, text.length, r->force)) {
@@ -246,7 +246,7 @@ static int write_text(const request *r, const fxtap_report *report)
     fxtap_buffer_init(&text);
     int result = EXIT_SAME;
     if (fxtap_report_print(report, &options, &text) != FXTAP_OK) {
-        result = trouble_of_library();
+        result = report_library_error();
     } else if (!write_stdout(text.bytes, text.length)) {
         result = EXIT_TROUBLE;
     }
@@ -278,7 +278,7 @@ static int write_shard(const request *r, const fxtap_report *report)
     void *bytes;
     size_t n_bytes;
     if (fxtap_report_serialise(report, &bytes, &n_bytes) != FXTAP_OK) {
-        return trouble_of_library();
+        return report_library_error();
     }
     bool written = write_file(r->out_path, bytes, n_bytes, r->force);
     fxtap_free(bytes);
@@ -294,14 +294,14 @@ static int run(request *r)
     if (r->merge_path != NULL) {
         result = merge_shards(r, &report);
     } else if (gather_rules(r, &loaded, &n_loaded) != FXTAP_OK) {
-        result = trouble_of_library();
+        result = report_library_error();
     } else {
         r->options.progress = progress_show;
         progress_begin("comparing");
         fxtap_status status = compare_dumps(r, &report);
         progress_end();
         if (status != FXTAP_OK && !was_interrupted()) {
-            result = trouble_of_library();
+            result = report_library_error();
         }
     }
     if (report != NULL && !was_interrupted()) {

@@ -46,7 +46,7 @@ static int show_help(const command_usage *usage)
     if (usage->more != NULL) {
         fxtap_buffer_printf(&out, "\n%s", usage->more);
     }
-    return flush_buffer(&out) ? EXIT_WELL : EXIT_TROUBLE;
+    return flush_buffer(&out) ? EXIT_SUCCESS : EXIT_TROUBLE;
 }
 
 /* ---- values ---- */
@@ -80,11 +80,11 @@ static bool take_value(const command_usage *usage, const option_spec *option, co
         if (parse_pair(text, pair->low, pair->high, pair->first, pair->second)) {
             return true;
         }
-        *status_out = misused(usage->command, "--%s takes A or A:B (two numbers from %lld on, no range), not \"%s\"",
-                              option->name, (long long)pair->low, text);
+        *status_out = usage_error(usage->command, "--%s takes A or A:B (two numbers from %lld on, no range), not \"%s\"",
+                                  option->name, (long long)pair->low, text);
         return false;
     }
-    *status_out = misused(usage->command, "--%s takes a number from 0 on, not \"%s\"", option->name, text);
+    *status_out = usage_error(usage->command, "--%s takes a number from 0 on, not \"%s\"", option->name, text);
     return false;
 }
 
@@ -95,7 +95,7 @@ static int refuse_unknown(const char *command_name, const struct option *table, 
     const char *names[MAX_OPTIONS + 2];
     size_t n_names = 0;
     if (strncmp(argument, "--", 2) != 0) {
-        return misused(command_name, "unknown option \"-%c\"", optopt);
+        return usage_error(command_name, "unknown option \"-%c\"", optopt);
     }
     for (; table[n_names].name != NULL; n_names++) {
         names[n_names] = table[n_names].name;
@@ -104,9 +104,9 @@ static int refuse_unknown(const char *command_name, const struct option *table, 
     snprintf(typed, sizeof typed, "%.*s", (int)strcspn(argument + 2, "="), argument + 2);
     const char *nearest = fxtap_nearest_name(typed, names, n_names);
     if (nearest == NULL) {
-        return misused(command_name, "unknown option \"--%s\"", typed);
+        return usage_error(command_name, "unknown option \"--%s\"", typed);
     }
-    return misused(command_name, "unknown option \"--%s\", did you mean --%s?", typed, nearest);
+    return usage_error(command_name, "unknown option \"--%s\", did you mean --%s?", typed, nearest);
 }
 
 /* getopt's two tables. `letters` has room for 3 bytes an option and 4 more. */
@@ -166,7 +166,7 @@ bool options_parse(const command_usage *usage, int argc, char **argv, int *first
             return false;
         }
         if (code == ':') {
-            *status_out = misused(usage->command, "%s needs a value", argv[optind - 1]);
+            *status_out = usage_error(usage->command, "%s needs a value", argv[optind - 1]);
             return false;
         }
         const option_spec *option = code == '?' ? NULL : option_of_code(usage, code);

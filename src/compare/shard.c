@@ -22,7 +22,7 @@ static void head_fields(fx_codec *c, fxtap_report *report)
     uint64_t magic = MAGIC;
     fx_codec_u64(c, &magic);
     if (magic != MAGIC) {
-        fx_codec_fail(c, "foreign, or of another version");
+        fx_codec_fail(c, "not a shard, or of another version");
     }
     fx_codec_text(c, &report->golden_path);
     fx_codec_text(c, &report->target_path);
@@ -125,7 +125,7 @@ static fxtap_status read_pairs_and_groups(fx_codec *c, fxtap_report *report)
         n_before += group->n_pairs;
     }
     if (n_before != report->n_pairs) {
-        fx_codec_fail(c, "pairs of no group");
+        fx_codec_fail(c, "pairs outside any group");
     }
     return c->status;
 }

@@ -60,7 +60,7 @@ fxtap_status fxtap_print_format_from_name(const char *name, fxtap_print_format *
         }
         strcat(strcat(names, i == 0 ? "" : ", "), formats[i].name);
     }
-    return fx_error(FXTAP_E_INVALID, "%s: no format of a graph: those are %s", name, names);
+    return fx_error(FXTAP_E_INVALID, "%s: unknown graph format, expected one of %s", name, names);
 }
 
 fxtap_status fxtap_graph_print(const fxtap_graph *graph, const fxtap_print_options *options, fxtap_buffer *out)

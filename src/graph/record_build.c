@@ -313,7 +313,7 @@ fxtap_status fxtap_graph_add_tensor(fxtap_graph *graph, const fxtap_tensor_meta 
 fxtap_status fx_graph_own_subgraph(fxtap_graph *graph, fxtap_graph *subgraph)
 {
     if (subgraph == NULL || subgraph == graph || subgraph->depth + 1 > FX_GRAPH_DEPTH_MAX) {
-        return fx_error(FXTAP_E_INVALID, "no subgraph that a graph record can hold");
+        return fx_error(FXTAP_E_INVALID, "not a subgraph that a graph record can hold");
     }
     uint64_t weight = graph->weight + subgraph->weight;
     if (weight > FX_GRAPH_WEIGHT_MAX) {
@@ -348,7 +348,7 @@ fxtap_status fxtap_graph_add_subgraph(fxtap_graph *graph, fxtap_graph *subgraph,
     FX_REQUIRE(out);
     fxtap_value value = 0;
     if (subgraph == NULL) {
-        return fx_error(FXTAP_E_INVALID, "no subgraph that a graph record can hold");
+        return fx_error(FXTAP_E_INVALID, "not a subgraph that a graph record can hold");
     }
     fxtap_status status = add_graph_row(graph, subgraph, graph->n_subgraphs, &value);
     if (status != FXTAP_OK) {

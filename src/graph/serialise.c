@@ -420,7 +420,7 @@ static void read_subgraphs(record *r, unsigned depth)
 static fxtap_status check_head(const unsigned char *bytes, size_t n_bytes)
 {
     if (n_bytes < FX_RECORD_HEAD_BYTES || memcmp(bytes, FX_RECORD_MAGIC, 8) != 0) {
-        return fx_error(FXTAP_E_FORMAT, "graph record: not one by its first bytes");
+        return fx_error(FXTAP_E_FORMAT, "not a graph record: wrong magic number");
     }
     uint64_t version = fx_decode_number(bytes + 8, 4);
     if (version > FX_RECORD_VERSION) {
@@ -429,7 +429,7 @@ static fxtap_status check_head(const unsigned char *bytes, size_t n_bytes)
     }
     size_t body = n_bytes - FX_RECORD_HEAD_BYTES;
     if (version == 0 || fx_decode_number(bytes + 16, 8) != body) {
-        return fx_error(FXTAP_E_FORMAT, "graph record: %zu bytes of body, not as many as it says", body);
+        return fx_error(FXTAP_E_FORMAT, "graph record: the body has %zu bytes, not the length in its header", body);
     }
     if (fx_decode_number(bytes + 24, 8) != XXH3_64bits(bytes + FX_RECORD_HEAD_BYTES, body)) {
         return fx_error(FXTAP_E_FORMAT, "graph record: wrong checksum");
