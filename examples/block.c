@@ -87,23 +87,6 @@ static void run_norm(fxtap_call *call, block *b, double eps)
     save(call, b->n_norm, FXTAP_OUTPUT, "2", stamp, &b->rstd);
 }
 
-static void run_transpose(fxtap_call *call, fxtap_node node, tensor *weight, tensor *view)
-{
-    uint64_t stamp = fxtap_call_stamp(call);
-    save(call, node, FXTAP_INPUT, "0", stamp, weight);
-    save(call, node, FXTAP_OUTPUT, "0", stamp, view);
-}
-
-static void run_addmm(fxtap_call *call, fxtap_node node, tensor *bias, tensor *x, tensor *w, tensor *out)
-{
-    uint64_t stamp = fxtap_call_stamp(call);
-    save(call, node, FXTAP_INPUT, "0", stamp, bias);
-    save(call, node, FXTAP_INPUT, "1", stamp, x);
-    save(call, node, FXTAP_INPUT, "2", stamp, w);
-    addmm(out, bias, x, w);
-    save(call, node, FXTAP_OUTPUT, "0", stamp, out);
-}
-
 static void run_block(block *b, const char *bug)
 {
     fxtap_call *call;

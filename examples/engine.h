@@ -1,5 +1,5 @@
 /*
- * engine.h - the little inference engine of block.c and fused.c: tensors of float32, four operators, and what it takes
+ * engine.h - the little inference engine of the examples: tensors of float32, four operators, and what it takes
  * to put them into a graph of fxtap and into a dump.
  */
 #ifndef EXAMPLE_ENGINE_H
@@ -187,6 +187,7 @@ static inline fxtap_node add_node_at(const char *stack_trace, fxtap_graph *graph
 
 /* ---- the dump ---- */
 
+/* One tensor under one name: its bytes the first time in a call, afterwards only one more name for them. */
 static inline void save(fxtap_call *call, fxtap_node node, fxtap_io io, const char *position, uint64_t stamp, tensor *t)
 {
     fxtap_view view = {
@@ -207,6 +208,31 @@ static inline void save_ints(fxtap_call *call, fxtap_node node, const char *posi
 {
     fxtap_view view = {.data = numbers, .dtype = FXTAP_INT64, .ndim = 1, .shape = &n};
     check(fxtap_call_save_copy(call, node, FXTAP_INPUT, position, stamp, &view));
+}
+
+/* What is about to be overwritten must not be waiting to be saved. */
+static inline void settle(fxtap_call *call, const tensor *t)
+{
+    const float *end = t->values + t->shape[0] * (t->ndim == 1 ? 1 : t->shape[1]);
+    fxtap_call_settle(call, t->values, end);
+}
+
+static inline void run_transpose(fxtap_call *call, fxtap_node node, tensor *weight, tensor *view)
+{
+    uint64_t stamp = fxtap_call_stamp(call);
+    save(call, node, FXTAP_INPUT, "0", stamp, weight);
+    save(call, node, FXTAP_OUTPUT, "0", stamp, view);
+}
+
+static inline void run_addmm(fxtap_call *call, fxtap_node node, tensor *bias, tensor *x, tensor *w, tensor *out)
+{
+    uint64_t stamp = fxtap_call_stamp(call);
+    save(call, node, FXTAP_INPUT, "0", stamp, bias);
+    save(call, node, FXTAP_INPUT, "1", stamp, x);
+    save(call, node, FXTAP_INPUT, "2", stamp, w);
+    settle(call, out);
+    addmm(out, bias, x, w);
+    save(call, node, FXTAP_OUTPUT, "0", stamp, out);
 }
 
 static inline fxtap_dump *open_dump(const char *path)

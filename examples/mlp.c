@@ -8,55 +8,9 @@
  *
  * Every tensor here lives as long as the program, so no release callbacks are needed. Exit status: 0, or 2 on failure.
  */
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "fxtap/dump.h"
-#include "fxtap/graph.h"
+#include "engine.h"
 
 enum { N_INPUTS = 64, N_HIDDEN = 128, N_CLASSES = 10, MOST_BATCH = 4096 };
-
-static void check(fxtap_status status)
-{
-    if (status != FXTAP_OK) {
-        fprintf(stderr, "example_mlp: %s\n", fxtap_error_message());
-        exit(2);
-    }
-}
-
-/* A matrix or vector of float32 with what fxtap needs to know about it. */
-typedef struct tensor {
-    float *values;
-    int32_t ndim;
-    int64_t shape[2];
-    int64_t strides[2];
-    fxtap_ticket ticket; /* in the call that runs now; 0: not submitted in it yet */
-} tensor;
-
-static tensor new_tensor(int32_t ndim, int64_t rows, int64_t columns)
-{
-    tensor made = {.ndim = ndim, .shape = {rows, columns}, .strides = {columns, 1}};
-    if (ndim == 1) {
-        made.shape[0] = columns;
-        made.strides[0] = 1;
-    }
-    made.values = malloc((size_t)(rows * columns) * sizeof(float));
-    if (made.values == NULL) {
-        fprintf(stderr, "example_mlp: out of memory\n");
-        exit(2);
-    }
-    return made;
-}
-
-static tensor transposed(const tensor *of)
-{
-    return (tensor){.values = of->values,
-                    .ndim = 2,
-                    .shape = {of->shape[1], of->shape[0]},
-                    .strides = {of->strides[1], of->strides[0]}};
-}
 
 static uint32_t random_state = 12345;
 
@@ -70,22 +24,6 @@ static void fill(tensor *t, float scale)
 }
 
 /* ---- the arithmetic ---- */
-
-/* out = bias + x @ w, w with any strides */
-static void addmm(tensor *out, const tensor *bias, const tensor *x, const tensor *w)
-{
-    int64_t n_columns = out->shape[1];
-    for (int64_t i = 0; i < out->shape[0]; i++) {
-        for (int64_t j = 0; j < n_columns; j++) {
-            double sum = bias->values[j];
-            for (int64_t k = 0; k < x->shape[1]; k++) {
-                sum += (double)x->values[i * x->shape[1] + k] *
-                       (double)w->values[k * w->strides[0] + j * w->strides[1]];
-            }
-            out->values[i * n_columns + j] = (float)sum;
-        }
-    }
-}
 
 static void relu(tensor *out, const tensor *x)
 {
@@ -113,58 +51,10 @@ static void softmax(tensor *out, const tensor *x)
     }
 }
 
-/* ---- the graph, as fxtap records it ---- */
-
-typedef struct node {
-    fxtap_node number;
-    fxtap_value result; /* to be named as another node's argument */
-} node;
-
-static fxtap_value meta_of(fxtap_graph *graph, const tensor *t)
-{
-    fxtap_value shape[2], strides[2], meta;
-    for (int32_t i = 0; i < t->ndim; i++) {
-        check(fxtap_graph_add_int(graph, t->shape[i], &shape[i]));
-        check(fxtap_graph_add_int(graph, t->strides[i], &strides[i]));
-    }
-    fxtap_tensor_meta description = {.struct_size = sizeof description,
-                                     .dtype = FXTAP_FLOAT32,
-                                     .device = "cpu",
-                                     .shape = shape,
-                                     .strides = strides,
-                                     .n_dims = (size_t)t->ndim};
-    check(fxtap_graph_add_tensor(graph, &description, &meta));
-    return meta;
-}
-
-/* Where a node comes from, in the form of a Python stack trace: the reports lead back to this line. */
-#define TEXT_OF(x) #x
-#define LINE_TEXT(line) TEXT_OF(line)
-#define add_node(...) \
-    add_node_from("  File \"" __FILE__ "\", line " LINE_TEXT(__LINE__) ", in make_graph\n", __VA_ARGS__)
-
-static node add_node_from(const char *stack_trace, fxtap_graph *graph, fxtap_node_op op, const char *name,
-                          const char *target, const fxtap_value *args, size_t n_args, const tensor *yields)
-{
-    fxtap_node_desc description = {.struct_size = sizeof description,
-                                   .op = op,
-                                   .name = name,
-                                   .target = target,
-                                   .args = args,
-                                   .n_args = n_args,
-                                   .stack_trace = stack_trace,
-                                   .flags = op == FXTAP_OP_CALL_FUNCTION ? FXTAP_NODE_TARGET_ATEN : 0};
-    node made;
-    description.meta = yields != NULL ? meta_of(graph, yields) : 0;
-    check(fxtap_graph_add_node(graph, &description, &made.number));
-    check(fxtap_graph_add_node_ref(graph, made.number, &made.result));
-    return made;
-}
-
 typedef struct mlp {
     tensor x, w1, b1, w2, b2;
     tensor t, hidden, active, t_1, logits, scores;
-    node n_t, n_addmm, n_relu, n_t_1, n_addmm_1, n_softmax;
+    fxtap_node n_t, n_addmm, n_relu, n_t_1, n_addmm_1, n_softmax;
     fxtap_capture *capture;
 } mlp;
 
@@ -194,68 +84,34 @@ static fxtap_graph *make_graph(mlp *m)
     check(fxtap_graph_create(FXTAP_GRAPH_INFERENCE, &graph));
     check(fxtap_graph_add_int(graph, 1, &one));
     check(fxtap_graph_add_bool(graph, false, &no));
-    node x = add_node(graph, FXTAP_OP_PLACEHOLDER, "x", "x", NULL, 0, &m->x);
-    node w1 = add_node(graph, FXTAP_OP_PLACEHOLDER, "w1", "w1", NULL, 0, &m->w1);
-    node b1 = add_node(graph, FXTAP_OP_PLACEHOLDER, "b1", "b1", NULL, 0, &m->b1);
-    node w2 = add_node(graph, FXTAP_OP_PLACEHOLDER, "w2", "w2", NULL, 0, &m->w2);
-    node b2 = add_node(graph, FXTAP_OP_PLACEHOLDER, "b2", "b2", NULL, 0, &m->b2);
-    const fxtap_node_op call = FXTAP_OP_CALL_FUNCTION;
-    m->n_t = add_node(graph, call, "t", "aten.t.default", &w1.result, 1, &m->t);
-    fxtap_value first[] = {b1.result, x.result, m->n_t.result};
-    m->n_addmm = add_node(graph, call, "addmm", "aten.addmm.default", first, 3, &m->hidden);
-    m->n_relu = add_node(graph, call, "relu", "aten.relu.default", &m->n_addmm.result, 1, &m->active);
-    m->n_t_1 = add_node(graph, call, "t_1", "aten.t.default", &w2.result, 1, &m->t_1);
-    fxtap_value second[] = {b2.result, m->n_relu.result, m->n_t_1.result};
-    m->n_addmm_1 = add_node(graph, call, "addmm_1", "aten.addmm.default", second, 3, &m->logits);
-    fxtap_value third[] = {m->n_addmm_1.result, one, no};
-    m->n_softmax = add_node(graph, call, "_softmax", "aten._softmax.default", third, 3, &m->scores);
-    add_node(graph, FXTAP_OP_OUTPUT, "output", "output", &m->n_softmax.result, 1, NULL);
+    add_input(graph, "x", &m->x);
+    add_input(graph, "w1", &m->w1);
+    add_input(graph, "b1", &m->b1);
+    add_input(graph, "w2", &m->w2);
+    add_input(graph, "b2", &m->b2);
+    m->n_t = add_call(graph, "t", "aten.t.default", &m->w1.result, 1, &m->t);
+    fxtap_value first[] = {m->b1.result, m->x.result, m->t.result};
+    m->n_addmm = add_call(graph, "addmm", "aten.addmm.default", first, 3, &m->hidden);
+    m->n_relu = add_call(graph, "relu", "aten.relu.default", &m->hidden.result, 1, &m->active);
+    m->n_t_1 = add_call(graph, "t_1", "aten.t.default", &m->w2.result, 1, &m->t_1);
+    fxtap_value second[] = {m->b2.result, m->active.result, m->t_1.result};
+    m->n_addmm_1 = add_call(graph, "addmm_1", "aten.addmm.default", second, 3, &m->logits);
+    fxtap_value third[] = {m->logits.result, one, no};
+    m->n_softmax = add_call(graph, "_softmax", "aten._softmax.default", third, 3, &m->scores);
+    add_node_at(HERE, graph, FXTAP_OP_OUTPUT, "output", "output", &m->scores.result, 1, NULL);
     return graph;
 }
 
 /* ---- dumping ---- */
 
-/* One tensor under one name: its bytes the first time in a call, afterwards only one more name for them. */
-static void save(fxtap_call *call, node at, fxtap_io io, const char *position, uint64_t stamp, tensor *t)
-{
-    fxtap_view view = {
-        .data = t->values, .dtype = FXTAP_FLOAT32, .ndim = t->ndim, .shape = t->shape, .strides = t->strides};
-    check(fxtap_call_save(call, at.number, io, position, stamp, &view, &t->ticket));
-}
-
 /* A number among the arguments. */
-static void save_int(fxtap_call *call, node at, const char *position, uint64_t stamp, int64_t number)
+static void save_int(fxtap_call *call, fxtap_node at, const char *position, uint64_t stamp, int64_t number)
 {
     fxtap_view view = {.data = &number, .dtype = FXTAP_INT64};
-    check(fxtap_call_save_copy(call, at.number, FXTAP_INPUT, position, stamp, &view));
+    check(fxtap_call_save_copy(call, at, FXTAP_INPUT, position, stamp, &view));
 }
 
-/* What is about to be overwritten must not be waiting to be saved. */
-static void settle(fxtap_call *call, const tensor *t)
-{
-    const float *end = t->values + t->shape[0] * (t->ndim == 1 ? 1 : t->shape[1]);
-    fxtap_call_settle(call, t->values, end);
-}
-
-static void run_transpose(fxtap_call *call, node at, tensor *in, tensor *out)
-{
-    uint64_t stamp = fxtap_call_stamp(call);
-    save(call, at, FXTAP_INPUT, "0", stamp, in);
-    save(call, at, FXTAP_OUTPUT, "0", stamp, out);
-}
-
-static void run_addmm(fxtap_call *call, node at, tensor *bias, tensor *x, tensor *w, tensor *out)
-{
-    uint64_t stamp = fxtap_call_stamp(call);
-    save(call, at, FXTAP_INPUT, "0", stamp, bias);
-    save(call, at, FXTAP_INPUT, "1", stamp, x);
-    save(call, at, FXTAP_INPUT, "2", stamp, w);
-    settle(call, out);
-    addmm(out, bias, x, w);
-    save(call, at, FXTAP_OUTPUT, "0", stamp, out);
-}
-
-static void run_relu(fxtap_call *call, node at, tensor *x, tensor *out)
+static void run_relu(fxtap_call *call, fxtap_node at, tensor *x, tensor *out)
 {
     uint64_t stamp = fxtap_call_stamp(call);
     save(call, at, FXTAP_INPUT, "0", stamp, x);
@@ -263,7 +119,7 @@ static void run_relu(fxtap_call *call, node at, tensor *x, tensor *out)
     save(call, at, FXTAP_OUTPUT, "0", stamp, out);
 }
 
-static void run_softmax(fxtap_call *call, node at, tensor *x, tensor *out)
+static void run_softmax(fxtap_call *call, fxtap_node at, tensor *x, tensor *out)
 {
     uint64_t stamp = fxtap_call_stamp(call);
     save(call, at, FXTAP_INPUT, "0", stamp, x);

@@ -41,7 +41,6 @@ static void check_number(const char *bytes)
     if (!isnan(value) && memcmp(&back, &value, sizeof value) != 0) {
         abort();
     }
-    fxtap_buffer_float(&out, (float)value);
     fxtap_buffer_digits(&out, value, bytes[0]);
     fxtap_buffer_clear(&out);
 }

@@ -330,7 +330,7 @@ static int report(const fxtap_reader *reader, const fxtap_check *check, const ch
     if (!flush_buffer(&out)) {
         return EXIT_TROUBLE;
     }
-    return n_faults > 0 || n_findings > 0 || (options->strict && n_non_finite > 0) ? EXIT_FOUND : EXIT_WELL;
+    return n_faults > 0 || n_findings > 0 || (options->strict && n_non_finite > 0) ? EXIT_FOUND : EXIT_SUCCESS;
 }
 
 static int check_dump(const char *path, const check_options *options)
@@ -346,7 +346,7 @@ static int check_dump(const char *path, const check_options *options)
     if (was_interrupted()) {
         return end_interrupted();
     }
-    int result = status == FXTAP_OK ? report(reader, check, options) : trouble_of_library();
+    int result = status == FXTAP_OK ? report(reader, check, options) : report_library_error();
     print_warnings(reader);
     fxtap_check_free(check);
     fxtap_reader_close(reader);
@@ -381,7 +381,7 @@ int cmd_check(int argc, char **argv)
         return status;
     }
     if (argc - first != 1) {
-        return misused(usage.command, first == argc ? "a DUMP is wanted" : "one DUMP at a time");
+        return usage_error(usage.command, first == argc ? "expected a DUMP" : "one DUMP at a time");
     }
     return check_dump(argv[first], &chosen);
 }

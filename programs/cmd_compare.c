@@ -2,7 +2,6 @@
 #include "command.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
@@ -13,95 +12,7 @@
 #include "fxtap/compare.h"
 #include "fxtap/graph.h"
 #include "options.h"
-
-enum option_id {
-    OPT_RUN = 256, OPT_RANK, OPT_GRAPH, OPT_STEP, OPT_OP, OPT_MAP, OPT_RULES,
-    OPT_RTOL, OPT_ATOL, OPT_COSINE, OPT_MAX_ABS, OPT_REL_L2, OPT_MAX_ULP,
-    OPT_FAIL_FAST, OPT_READ_ALL, OPT_STRICT, OPT_STEP_OF, OPT_EXPLAIN,
-    OPT_THREADS, OPT_ACROSS_RANKS,
-    OPT_JSON, OPT_CSV, OPT_HTML, OPT_FORCE, OPT_SHARD, OPT_OUT, OPT_MERGE,
-};
-
-static const struct option long_options[] = {
-    {"run", required_argument, NULL, OPT_RUN},
-    {"rank", required_argument, NULL, OPT_RANK},
-    {"graph", required_argument, NULL, OPT_GRAPH},
-    {"step", required_argument, NULL, OPT_STEP},
-    {"op", required_argument, NULL, OPT_OP},
-    {"map", required_argument, NULL, OPT_MAP},
-    {"rules", required_argument, NULL, OPT_RULES},
-    {"rtol", required_argument, NULL, OPT_RTOL},
-    {"atol", required_argument, NULL, OPT_ATOL},
-    {"cosine", required_argument, NULL, OPT_COSINE},
-    {"max-abs", required_argument, NULL, OPT_MAX_ABS},
-    {"rel-l2", required_argument, NULL, OPT_REL_L2},
-    {"max-ulp", required_argument, NULL, OPT_MAX_ULP},
-    {"fail-fast", no_argument, NULL, OPT_FAIL_FAST},
-    {"read-all", no_argument, NULL, OPT_READ_ALL},
-    {"strict", no_argument, NULL, OPT_STRICT},
-    {"step-of", required_argument, NULL, OPT_STEP_OF},
-    {"explain", required_argument, NULL, OPT_EXPLAIN},
-    {"threads", required_argument, NULL, OPT_THREADS},
-    {"across-ranks", no_argument, NULL, OPT_ACROSS_RANKS},
-    {"json", required_argument, NULL, OPT_JSON},
-    {"csv", required_argument, NULL, OPT_CSV},
-    {"html", required_argument, NULL, OPT_HTML},
-    {"force", no_argument, NULL, OPT_FORCE},
-    {"shard", required_argument, NULL, OPT_SHARD},
-    {"out", required_argument, NULL, OPT_OUT},
-    {"merge", required_argument, NULL, OPT_MERGE},
-    {"quiet", no_argument, NULL, 'q'},
-    {"help", no_argument, NULL, 'h'},
-    {NULL, 0, NULL, 0},
-};
-
-static const char help[] =
-    "usage: fxtap compare [options] GOLDEN TARGET\n"
-    "       fxtap compare [options] --step A:B DUMP    (or --run, --graph, --rank)\n"
-    "       fxtap compare [options] --across-ranks DUMP\n"
-    "\n"
-    "Find the first operator that went wrong. GOLDEN is taken as right, TARGET is\n"
-    "judged. Each is a dump, a rank, graph or step folder of one, any folder of .npy\n"
-    "files, or one .npy file.\n"
-    "\n"
-    "What is compared (A is GOLDEN's, B is TARGET's; one number stands for both):\n"
-    "  --run A[:B]       these runs (default: the latest)\n"
-    "  --rank A[:B]      these ranks (default: all, by number)\n"
-    "  --graph A[:B]     these graphs (default: all, by what they compute)\n"
-    "  --step A[:B]      golden's step A, target's step A or B; no range\n"
-    "  --op GLOB         only operators that match (man fxtap: PATTERNS)\n"
-    "  --step-of GLOB    an iteration begins with the first graph that has a node\n"
-    "                    which matches (default: found by what repeats)\n"
-    "  --map FILE        pair what has other names: lines \"GOLDEN-NAME TARGET-NAME\",\n"
-    "                    in which * matches anything\n"
-    "  --across-ranks    tensors that should be replicas, each rank against the first\n"
-    "\n"
-    "What counts as close (default: as torch.testing.assert_close, by dtype):\n"
-    "  --rtol X          relative tolerance\n"
-    "  --atol X          absolute tolerance\n"
-    "  --cosine X        least cosine similarity\n"
-    "  --max-abs X       largest absolute error\n"
-    "  --rel-l2 X        largest relative L2 error\n"
-    "  --max-ulp N       largest distance in units of the last place\n"
-    "  --strict          also what one side alone has, and numbers in the code,\n"
-    "                    though the programs are written differently\n"
-    "  --rules FILE      a TOML file of rules by dtype, operator or node; they win\n"
-    "                    over the options above\n"
-    "\n"
-    "How, and where to:\n"
-    "  --fail-fast       stop at the first tensor that differs\n"
-    "  --read-all        read every file, also where recorded hashes are equal\n"
-    "  --threads N       default: as many as there are processors\n"
-    "  --explain NODE    say why it is paired as it is, and which others were close\n"
-    "  -q, --quiet       the verdict's line alone\n"
-    "  --json FILE       all of it, as JSON (- for standard output)\n"
-    "  --csv FILE        one row a pair\n"
-    "  --html FILE       a page to look at, in one file\n"
-    "  --force           write over reports that are there\n"
-    "  -h, --help        this text\n"
-    "\n"
-    "Exit status: 0 the same, or close; 1 different; 2 trouble (also where a file\n"
-    "could not be read).\n";
+#include "text.h"
 
 #define N_FORMATS 3
 
@@ -110,6 +21,8 @@ typedef struct request {
     fxtap_rule rule; /* of the command line */
     const char *rules_path;
     const char *paths[N_FORMATS]; /* NULL: not asked for */
+    const char *shard;            /* "K/N" */
+    int64_t n_threads; /* -1: not given */
     bool across_ranks;
     bool force;
     bool quiet;
@@ -121,59 +34,15 @@ typedef struct request {
 
 static const fxtap_report_format formats[N_FORMATS] = {FXTAP_REPORT_JSON, FXTAP_REPORT_CSV, FXTAP_REPORT_HTML};
 
-static const char *option_name(int id)
-{
-    for (size_t i = 0; long_options[i].name != NULL; i++) {
-        if (long_options[i].val == id) {
-            return long_options[i].name;
-        }
-    }
-    return "";
-}
-
-static bool read_pair(int id, int64_t low, int64_t high, int64_t *golden, int64_t *target)
-{
-    if (!parse_pair(optarg, low, high, golden, target)) {
-        misused("compare", "--%s takes A or A:B (golden's and target's, no range), numbers from %" PRId64 " on, not '%s'",
-                option_name(id), low, optarg);
-        return false;
-    }
-    return true;
-}
-
-static bool read_amount(int id, double *out)
-{
-    if (!parse_amount(optarg, out)) {
-        misused("compare", "--%s takes a number that is not negative, not '%s'", option_name(id), optarg);
-        return false;
-    }
-    if (id == OPT_COSINE && *out > 1.0) {
-        misused("compare", "--cosine takes a number from 0 to 1, not '%s'", optarg);
-        return false;
-    }
-    return true;
-}
-
-static bool read_threads(request *r)
-{
-    int64_t n;
-    if (!parse_int64(optarg, 1, 1024, &n)) {
-        misused("compare", "--threads takes a number from 1 to 1024, not '%s'", optarg);
-        return false;
-    }
-    r->options.n_threads = (int32_t)n;
-    return true;
-}
-
 /* K/N: the K-th of N parts, from 0. */
 static bool read_shard(request *r)
 {
     int64_t k, n;
     char text[32];
-    const char *slash = strchr(optarg, '/');
-    size_t length = slash == NULL ? sizeof text : (size_t)(slash - optarg);
+    const char *slash = strchr(r->shard, '/');
+    size_t length = slash == NULL ? sizeof text : (size_t)(slash - r->shard);
     if (length < sizeof text) {
-        memcpy(text, optarg, length);
+        memcpy(text, r->shard, length);
         text[length] = '\0';
         if (parse_int64(slash + 1, 1, INT32_MAX, &n) && parse_int64(text, 0, n - 1, &k)) {
             r->options.shard = (uint32_t)k;
@@ -181,51 +50,8 @@ static bool read_shard(request *r)
             return true;
         }
     }
-    misused("compare", "--shard takes K/N with K from 0 to N-1, not '%s'", optarg);
+    usage_error("compare", "--shard takes K/N with K from 0 to N-1, not '%s'", r->shard);
     return false;
-}
-
-static bool take_selection(request *r, int id)
-{
-    fxtap_compare_options *o = &r->options;
-    switch (id) {
-    case OPT_RUN: return read_pair(id, 1, INT64_MAX, &o->golden_run, &o->target_run);
-    case OPT_RANK: return read_pair(id, 0, INT32_MAX, &o->golden_rank, &o->target_rank);
-    case OPT_GRAPH: return read_pair(id, 1, UINT32_MAX, &o->golden_graph, &o->target_graph);
-    case OPT_STEP: return read_pair(id, 0, INT64_MAX, &o->golden_step, &o->target_step);
-    case OPT_OP: o->pattern = optarg; return true;
-    case OPT_MAP: o->map_path = optarg; return true;
-    case OPT_RULES: r->rules_path = optarg; return true;
-    default: return false;
-    }
-}
-
-static bool take_option(request *r, int id)
-{
-    switch (id) {
-    case OPT_RTOL: return read_amount(id, &r->rule.rtol);
-    case OPT_ATOL: return read_amount(id, &r->rule.atol);
-    case OPT_COSINE: return read_amount(id, &r->rule.min_cosine);
-    case OPT_MAX_ABS: return read_amount(id, &r->rule.max_abs);
-    case OPT_REL_L2: return read_amount(id, &r->rule.max_rel_l2);
-    case OPT_MAX_ULP: return read_amount(id, &r->rule.max_ulp);
-    case OPT_FAIL_FAST: r->options.fail_fast = true; return true;
-    case OPT_READ_ALL: r->options.read_all = true; return true;
-    case OPT_STRICT: r->options.strict = true; return true;
-    case OPT_STEP_OF: r->options.step_of = optarg; return true;
-    case OPT_EXPLAIN: r->options.explain = optarg; return true;
-    case OPT_THREADS: return read_threads(r);
-    case OPT_ACROSS_RANKS: r->across_ranks = true; return true;
-    case OPT_JSON: r->paths[0] = optarg; return true;
-    case OPT_CSV: r->paths[1] = optarg; return true;
-    case OPT_HTML: r->paths[2] = optarg; return true;
-    case OPT_FORCE: r->force = true; return true;
-    case OPT_SHARD: return read_shard(r);
-    case OPT_OUT: r->out_path = optarg; return true;
-    case OPT_MERGE: r->merge_path = optarg; return true;
-    case 'q': r->quiet = true; return true;
-    default: return take_selection(r, id);
-    }
 }
 
 static bool names_two(const fxtap_compare_options *o)
@@ -235,30 +61,40 @@ static bool names_two(const fxtap_compare_options *o)
 }
 
 /* What the paths and options ask for fits together; EXIT_SAME, or EXIT_TROUBLE after saying why not. */
-static int check_request(const request *r)
+static int check_request(request *r)
 {
+    if (r->n_threads == 0 || r->n_threads > 1024) {
+        return usage_error("compare", "--threads takes a number from 1 to 1024, not %" PRId64, r->n_threads);
+    }
+    if (r->rule.min_cosine > 1.0) {
+        return usage_error("compare", "--cosine takes a number from 0 to 1, not %g", r->rule.min_cosine);
+    }
+    if (r->shard != NULL && !read_shard(r)) {
+        return EXIT_TROUBLE;
+    }
+    r->options.n_threads = r->n_threads > 0 ? (int32_t)r->n_threads : 0;
     size_t wanted = r->across_ranks || names_two(&r->options) ? 1 : 2;
     if (r->merge_path != NULL && r->out_path != NULL) {
-        return misused("compare", "--merge and --out do not go together");
+        return usage_error("compare", "--merge and --out do not go together");
     }
     if ((r->options.n_shards > 0) != (r->out_path != NULL)) {
-        return misused("compare", "--shard and --out go together");
+        return usage_error("compare", "--shard and --out go together");
     }
     if (r->n_inputs == 0) {
-        return misused("compare", "which dumps?");
+        return usage_error("compare", "which dumps?");
     }
     if (r->n_inputs > 2 || (r->across_ranks && r->n_inputs > 1)) {
-        return misused("compare", "too many paths: '%s'", r->inputs[r->across_ranks ? 1 : 2]);
+        return usage_error("compare", "too many paths: '%s'", r->inputs[r->across_ranks ? 1 : 2]);
     }
     if (r->n_inputs < wanted) {
-        return misused("compare", "what is '%s' to be compared with? (A second path, or two parts of this one: --step A:B)",
-                       r->inputs[0]);
+        return usage_error("compare", "what is '%s' to be compared with? (A second path, or two parts of this one: --step A:B)",
+                           r->inputs[0]);
     }
     size_t n_stdout = 0;
     for (size_t i = 0; i < N_FORMATS; i++) {
         n_stdout += r->paths[i] != NULL && strcmp(r->paths[i], "-") == 0;
     }
-    return n_stdout > 1 ? misused("compare", "only one report can go to standard output") : EXIT_SAME;
+    return n_stdout > 1 ? usage_error("compare", "only one report can go to standard output") : EXIT_SAME;
 }
 
 /* A file that may not be written over is found before the work, not after it. */
@@ -340,16 +176,16 @@ static int read_shards(const char *folder, fxtap_buffer **out, size_t *n_out)
         char path[PATH_MAX];
         int length = snprintf(path, sizeof path, "%s/%zu", folder, n);
         if ((size_t)length >= sizeof path) {
-            return trouble("cannot read '%s': %s", folder, strerror(ENAMETOOLONG));
+            return report_error("cannot read '%s': %s", folder, strerror(ENAMETOOLONG));
         }
         if (access(path, F_OK) != 0) {
-            return n > 0 ? EXIT_SAME : trouble("no shards in '%s'", folder);
+            return n > 0 ? EXIT_SAME : report_error("no shards in '%s'", folder);
         }
         *out = must_realloc(*out, n + 1, sizeof **out);
         fxtap_buffer_init(&(*out)[n]);
         *n_out = n + 1;
         if (read_whole(path, &(*out)[n]) != FXTAP_OK) {
-            return trouble("cannot read '%s': %s", path, strerror(errno));
+            return report_error("cannot read '%s': %s", path, strerror(errno));
         }
     }
 }
@@ -366,7 +202,7 @@ static int merge_shards(const request *r, fxtap_report **out)
         n_bytes[i] = shards[i].length;
     }
     if (result == EXIT_SAME && fxtap_report_merge(bytes, n_bytes, n, out) != FXTAP_OK) {
-        result = trouble_of_library();
+        result = report_library_error();
     }
     for (size_t i = 0; i < n; i++) {
         fxtap_buffer_clear(&shards[i]);
@@ -386,7 +222,7 @@ static int write_report(const request *r, const fxtap_report *report, fxtap_repo
     fxtap_report_options options = {.struct_size = sizeof options, .format = format};
     int result = EXIT_SAME;
     if (fxtap_report_print(report, &options, &text) != FXTAP_OK) {
-        result = trouble_of_library();
+        result = report_library_error();
     } else if (strcmp(path, "-") == 0) {
         result = write_stdout(text.bytes, text.length) ? EXIT_SAME : EXIT_TROUBLE;
     } else if (!write_file(path, text.bytes, text.length, r->force)) {
@@ -400,18 +236,17 @@ static int write_report(const request *r, const fxtap_report *report, fxtap_repo
 
 static int write_text(const request *r, const fxtap_report *report)
 {
-    terminal screen = terminal_of_stdout();
     fxtap_report_options options = {.struct_size = sizeof options,
                                     .format = FXTAP_REPORT_TEXT,
-                                    .width = screen.width,
-                                    .colour = screen.colour,
-                                    .ascii = screen.ascii,
+                                    .width = text_width() < WIDTH_UNLIMITED ? (int32_t)text_width() : 0,
+                                    .colour = text_has_colours(),
+                                    .ascii = !text_is_utf8(),
                                     .quiet = r->quiet};
     fxtap_buffer text;
     fxtap_buffer_init(&text);
     int result = EXIT_SAME;
     if (fxtap_report_print(report, &options, &text) != FXTAP_OK) {
-        result = trouble_of_library();
+        result = report_library_error();
     } else if (!write_stdout(text.bytes, text.length)) {
         result = EXIT_TROUBLE;
     }
@@ -443,7 +278,7 @@ static int write_shard(const request *r, const fxtap_report *report)
     void *bytes;
     size_t n_bytes;
     if (fxtap_report_serialise(report, &bytes, &n_bytes) != FXTAP_OK) {
-        return trouble_of_library();
+        return report_library_error();
     }
     bool written = write_file(r->out_path, bytes, n_bytes, r->force);
     fxtap_free(bytes);
@@ -459,14 +294,14 @@ static int run(request *r)
     if (r->merge_path != NULL) {
         result = merge_shards(r, &report);
     } else if (gather_rules(r, &loaded, &n_loaded) != FXTAP_OK) {
-        result = trouble_of_library();
+        result = report_library_error();
     } else {
         r->options.progress = progress_show;
         progress_begin("comparing");
         fxtap_status status = compare_dumps(r, &report);
         progress_end();
         if (status != FXTAP_OK && !was_interrupted()) {
-            result = trouble_of_library();
+            result = report_library_error();
         }
     }
     if (report != NULL && !was_interrupted()) {
@@ -480,27 +315,72 @@ static int run(request *r)
 
 int cmd_compare(int argc, char **argv)
 {
-    request r = {.merge_path = NULL};
-    fxtap_compare_options_init(&r.options);
+    request r = {.n_threads = -1};
+    fxtap_compare_options *o = &r.options;
+    fxtap_compare_options_init(o);
     fxtap_rule_init(&r.rule);
-    opterr = 0;
-    int id;
-    while ((id = getopt_long(argc, argv, ":hq", long_options, NULL)) != -1) {
-        if (id == 'h') {
-            return write_stdout(help, sizeof help - 1) ? EXIT_SAME : EXIT_TROUBLE;
-        }
-        if (id == '?') {
-            return options_unknown("compare", long_options, optopt == 0 ? argv[optind - 1] : "-");
-        }
-        if (id == ':') {
-            return misused("compare", "'%s' needs a value", argv[optind - 1]);
-        }
-        if (!take_option(&r, id)) {
-            return EXIT_TROUBLE;
-        }
+    option_pair run_pair = {1, INT64_MAX, &o->golden_run, &o->target_run};
+    option_pair rank_pair = {0, INT32_MAX, &o->golden_rank, &o->target_rank};
+    option_pair graph_pair = {1, UINT32_MAX, &o->golden_graph, &o->target_graph};
+    option_pair step_pair = {0, INT64_MAX, &o->golden_step, &o->target_step};
+    const option_spec options[] = {
+        {0, NULL, OPTION_HEADING, NULL, NULL, "What is compared (A is GOLDEN's, B is TARGET's; one number stands for both):"},
+        {0, "run", OPTION_PAIR, &run_pair, "A[:B]", "these runs (default: the latest)"},
+        {0, "rank", OPTION_PAIR, &rank_pair, "A[:B]", "these ranks (default: all, by number)"},
+        {0, "graph", OPTION_PAIR, &graph_pair, "A[:B]", "these graphs (default: all, by what they compute)"},
+        {0, "step", OPTION_PAIR, &step_pair, "A[:B]", "golden's step A, target's step A or B; no range"},
+        {0, "op", OPTION_TEXT, &o->pattern, "GLOB", "only operators that match (man fxtap: PATTERNS)"},
+        {0, "step-of", OPTION_TEXT, &o->step_of, "GLOB", "an iteration begins with the first graph that has\n"
+                                                         "a matching node (default: found by what repeats)"},
+        {0, "map", OPTION_TEXT, &o->map_path, "FILE", "pair other names: lines \"GOLDEN-NAME TARGET-NAME\",\n"
+                                                      "in which * matches anything"},
+        {0, "across-ranks", OPTION_FLAG, &r.across_ranks, NULL, "tensors that should be replicas, each rank against\n"
+                                                                "the first"},
+        {0, NULL, OPTION_HEADING, NULL, NULL, "What counts as close (default: as torch.testing.assert_close, by dtype):"},
+        {0, "rtol", OPTION_AMOUNT, &r.rule.rtol, "X", "relative tolerance"},
+        {0, "atol", OPTION_AMOUNT, &r.rule.atol, "X", "absolute tolerance"},
+        {0, "cosine", OPTION_AMOUNT, &r.rule.min_cosine, "X", "least cosine similarity"},
+        {0, "max-abs", OPTION_AMOUNT, &r.rule.max_abs, "X", "largest absolute error"},
+        {0, "rel-l2", OPTION_AMOUNT, &r.rule.max_rel_l2, "X", "largest relative L2 error"},
+        {0, "max-ulp", OPTION_AMOUNT, &r.rule.max_ulp, "N", "largest distance in units of the last place"},
+        {0, "strict", OPTION_FLAG, &o->strict, NULL, "also what one side alone has, and numbers in the\n"
+                                                     "code, though the programs are written differently"},
+        {0, "rules", OPTION_TEXT, &r.rules_path, "FILE", "a TOML file of rules by dtype, operator or node;\n"
+                                                         "they win over the options above"},
+        {0, NULL, OPTION_HEADING, NULL, NULL, "How, and where to:"},
+        {0, "fail-fast", OPTION_FLAG, &o->fail_fast, NULL, "stop at the first tensor that differs"},
+        {0, "read-all", OPTION_FLAG, &o->read_all, NULL, "read every file, also where recorded hashes agree"},
+        {0, "threads", OPTION_INT, &r.n_threads, "N", "default: as many as there are processors"},
+        {0, "explain", OPTION_TEXT, &o->explain, "NODE", "say why it is paired as it is, and which others\n"
+                                                         "were close"},
+        {'q', "quiet", OPTION_FLAG, &r.quiet, NULL, "the verdict's line alone"},
+        {0, "json", OPTION_TEXT, &r.paths[0], "FILE", "all of it, as JSON (- for standard output)"},
+        {0, "csv", OPTION_TEXT, &r.paths[1], "FILE", "one row a pair"},
+        {0, "html", OPTION_TEXT, &r.paths[2], "FILE", "a page to look at, in one file"},
+        {0, "force", OPTION_FLAG, &r.force, NULL, "write over reports that are there"},
+        {0, "shard", OPTION_TEXT, &r.shard, "K/N", NULL}, /* fxtap.compare's, between its processes */
+        {0, "out", OPTION_TEXT, &r.out_path, "FILE", NULL},
+        {0, "merge", OPTION_TEXT, &r.merge_path, "FOLDER", NULL},
+    };
+    const command_usage usage = {
+        .command = "compare",
+        .operands = "GOLDEN TARGET\n"
+                    "       fxtap compare [options] --step A:B DUMP    (or --run, --graph, --rank)\n"
+                    "       fxtap compare [options] --across-ranks DUMP",
+        .about = "Find the first operator that went wrong. GOLDEN is taken as right, TARGET is\n"
+                 "judged. Each is a dump, a rank, graph or step folder of one, any folder of .npy\n"
+                 "files, or one .npy file.\n",
+        .options = options,
+        .n_options = sizeof options / sizeof *options,
+        .more = "Exit status: 0 the same, or close; 1 different; 2 trouble (also where a file\n"
+                "could not be read).\n",
+    };
+    int first, status;
+    if (!options_parse(&usage, argc, argv, &first, &status)) {
+        return status;
     }
-    r.inputs = argv + optind;
-    r.n_inputs = (size_t)(argc - optind);
+    r.inputs = argv + first;
+    r.n_inputs = (size_t)(argc - first);
     int result = check_request(&r);
     if (result == EXIT_SAME) {
         result = check_outputs(&r);

@@ -70,7 +70,7 @@ static void complain_of_several(const fxtap_reader *reader, const char *node, co
 {
     list_graphs(reader, graphs, n_graphs);
     if (node == NULL) {
-        trouble("%zu graphs: choose one with --graph G (and --rank R, --run N)", n_graphs);
+        report_error("%zu graphs: choose one with --graph G (and --rank R, --run N)", n_graphs);
         return;
     }
     fxtap_buffer numbers; /* of different ranks they may be the same */
@@ -78,8 +78,8 @@ static void complain_of_several(const fxtap_reader *reader, const char *node, co
     for (size_t i = 0; i < n_graphs; i++) {
         fxtap_buffer_printf(&numbers, "%s%u", i > 0 ? ", " : "", (unsigned)graphs[i]->graph);
     }
-    trouble("graphs %s have a node \"%s\": choose one with --graph G (and --rank R, --run N)",
-            numbers.bytes != NULL ? numbers.bytes : "", node);
+    report_error("graphs %s have a node \"%s\": choose one with --graph G (and --rank R, --run N)",
+                 numbers.bytes != NULL ? numbers.bytes : "", node);
     fxtap_buffer_clear(&numbers);
 }
 
@@ -104,7 +104,7 @@ static const fxtap_graph_info *choose_graph(fxtap_reader *reader, const graph_op
     } else if (n_graphs > 1) {
         complain_of_node(reader, graphs, n_graphs, chosen->graph, options->around);
     } else {
-        trouble("%s: there is no graph", fxtap_reader_path(reader));
+        report_error("%s: the dump has no graph", fxtap_reader_path(reader));
     }
     free(graphs);
     return graph;
@@ -264,7 +264,7 @@ static int write_text(const graph_options *options, fxtap_buffer *out)
 {
     const char *path = options->html != NULL ? options->html : options->output;
     if (path == NULL || strcmp(path, "-") == 0) {
-        return flush_buffer(out) ? EXIT_WELL : EXIT_TROUBLE;
+        return flush_buffer(out) ? EXIT_SUCCESS : EXIT_TROUBLE;
     }
     if (!write_file(path, out->bytes, out->length, options->force)) {
         return EXIT_TROUBLE;
@@ -275,7 +275,7 @@ static int write_text(const graph_options *options, fxtap_buffer *out)
     text_append(&line, path);
     fprintf(stderr, "%s\n", line.bytes == NULL ? "" : line.bytes);
     fxtap_buffer_clear(&line);
-    return EXIT_WELL;
+    return EXIT_SUCCESS;
 }
 
 static int print_chosen(fxtap_reader *reader, const graph_options *options)
@@ -292,7 +292,7 @@ static int print_chosen(fxtap_reader *reader, const graph_options *options)
     if (status == FXTAP_OK) {
         status = print_graph(reader, options, info, graph, &out);
     }
-    int result = status == FXTAP_OK ? write_text(options, &out) : trouble_of_library();
+    int result = status == FXTAP_OK ? write_text(options, &out) : report_library_error();
     fxtap_graph_free(part);
     fxtap_buffer_clear(&out);
     return result;
@@ -300,35 +300,35 @@ static int print_chosen(fxtap_reader *reader, const graph_options *options)
 
 /* ---- options ---- */
 
-/* What contradicts itself; EXIT_WELL where nothing does. */
+/* What contradicts itself; EXIT_SUCCESS where nothing does. */
 static int check_options(const command_usage *usage, const graph_options *options, bool has_format)
 {
     fxtap_print_format format;
     if (options->html != NULL && (options->output != NULL || options->summary || has_format)) {
-        return misused(usage->command, "--html writes its own file: without --format, --output and --summary");
+        return usage_error(usage->command, "--html writes its own file: without --format, --output and --summary");
     }
     if (options->summary && has_format) {
-        return misused(usage->command, "--summary is a CSV: without --format");
+        return usage_error(usage->command, "--summary is a CSV: without --format");
     }
     if (fxtap_print_format_from_name(options->format, &format) != FXTAP_OK) {
-        return misused(usage->command, "%s", fxtap_error_message());
+        return usage_error(usage->command, "%s", fxtap_error_message());
     }
     const char *path = options->html != NULL ? options->html : options->output;
     if (path == NULL && format == FXTAP_PRINT_HTML && text_is_terminal()) {
-        return misused(usage->command, "a page is nothing for a terminal: --html FILE");
+        return usage_error(usage->command, "cannot write a page to a terminal; use --html FILE");
     }
-    return path == NULL || strcmp(path, "-") == 0 || may_write(path, options->force) ? EXIT_WELL : EXIT_TROUBLE;
+    return path == NULL || strcmp(path, "-") == 0 || may_write(path, options->force) ? EXIT_SUCCESS : EXIT_TROUBLE;
 }
 
 static int run(const command_usage *usage, graph_options *options, char **operands, int n_operands)
 {
     if (n_operands != 1) {
-        return misused(usage->command, n_operands == 0 ? "a DUMP is wanted" : "one DUMP is wanted");
+        return usage_error(usage->command, n_operands == 0 ? "expected a DUMP" : "expected one DUMP");
     }
     bool has_format = options->format != NULL;
     options->format = has_format ? options->format : "fx";
     int result = check_options(usage, options, has_format);
-    if (result != EXIT_WELL) {
+    if (result != EXIT_SUCCESS) {
         return result;
     }
     fxtap_reader *reader = open_dump(operands[0]);

@@ -204,7 +204,7 @@ static bool print_operators(fxtap_buffer *out, fxtap_reader *reader, const ls_op
     const fxtap_node_info *const *nodes = NULL;
     size_t n_nodes = 0, next = 0;
     if (options->all && fxtap_reader_nodes(reader, graph, &nodes, &n_nodes) != FXTAP_OK) {
-        trouble_of_library();
+        report_library_error();
         return false;
     }
     text_table *table = table_create(operator_columns, sizeof operator_columns / sizeof *operator_columns);
@@ -340,7 +340,7 @@ static int print_step(fxtap_buffer *out, fxtap_reader *reader, const ls_options 
     }
     free(rows);
     fxtap_tensor_list_free(list);
-    return is_well ? EXIT_WELL : EXIT_TROUBLE;
+    return is_well ? EXIT_SUCCESS : EXIT_TROUBLE;
 }
 
 /* One line on standard error where no operator was dumped at all. */
@@ -360,7 +360,7 @@ static void explain_empty(fxtap_reader *reader, const fxtap_graph_info *const *g
         }
     }
     if (first != NULL) {
-        trouble("no operator was dumped: %s is skipped (%s)", first->name, first->skipped);
+        report_error("no operator was dumped: %s is skipped (%s)", first->name, first->skipped);
     }
 }
 
@@ -371,7 +371,7 @@ static int print_graph(fxtap_buffer *out, fxtap_reader *reader, const ls_options
     append_line_of_graph(out, reader, graph);
     if (step == NULL) {
         fxtap_buffer_text(out, options->chosen.step >= 0 ? "; not this one\n" : "\n");
-        return EXIT_WELL;
+        return EXIT_SUCCESS;
     }
     fxtap_buffer_text(out, "; ");
     append_step(out, step);
@@ -390,7 +390,7 @@ static int print_plain(fxtap_buffer *out, fxtap_reader *reader, const ls_options
     fxtap_tensor_query query = query_of(&options->chosen);
     fxtap_tensor_list *list = NULL;
     if (fxtap_reader_tensors(reader, &query, &list) != FXTAP_OK) {
-        return trouble_of_library();
+        return report_library_error();
     }
     text_table *table = table_create(columns, sizeof columns / sizeof *columns);
     fxtap_buffer cell;
@@ -410,7 +410,7 @@ static int print_plain(fxtap_buffer *out, fxtap_reader *reader, const ls_options
     table_print(table, out);
     table_free(table);
     fxtap_tensor_list_free(list);
-    return EXIT_WELL;
+    return EXIT_SUCCESS;
 }
 
 static int print_for_people(fxtap_reader *reader, const ls_options *options)
@@ -419,7 +419,7 @@ static int print_for_people(fxtap_reader *reader, const ls_options *options)
     fxtap_buffer_init(&out);
     const fxtap_graph_info **graphs = NULL;
     size_t n_graphs = 0;
-    int result = EXIT_WELL;
+    int result = EXIT_SUCCESS;
     const selection *chosen = &options->chosen;
     bool is_detailed = options->is_long || chosen->graph >= 0 || chosen->step >= 0 || chosen->pattern != NULL;
     if (fxtap_reader_rank_count(reader) == 0) {
@@ -431,7 +431,7 @@ static int print_for_people(fxtap_reader *reader, const ls_options *options)
     } else if (n_graphs == 0) {
         fxtap_buffer_text(&out, "no graphs\n");
     }
-    for (size_t i = 0; i < n_graphs && result == EXIT_WELL && (n_graphs == 1 || is_detailed); i++) {
+    for (size_t i = 0; i < n_graphs && result == EXIT_SUCCESS && (n_graphs == 1 || is_detailed); i++) {
         fxtap_buffer_text(&out, i > 0 ? "\n" : "");
         result = print_graph(&out, reader, options, graphs[i]);
     }
@@ -501,13 +501,13 @@ int cmd_ls(int argc, char **argv)
         return status;
     }
     if (argc - first != 1) {
-        return misused(usage.command, first == argc ? "a DUMP is wanted" : "one DUMP at a time");
+        return usage_error(usage.command, first == argc ? "expected a DUMP" : "one DUMP at a time");
     }
     if (chosen.sort != NULL && !ls_sort_is_known(chosen.sort)) {
-        return misused(usage.command, "--sort wants one of %s, not \"%s\"", ls_sort_keys, chosen.sort);
+        return usage_error(usage.command, "--sort takes one of %s, not \"%s\"", ls_sort_keys, chosen.sort);
     }
     if (chosen.json && chosen.csv) {
-        return misused(usage.command, "--json or --csv, not both");
+        return usage_error(usage.command, "--json or --csv, not both");
     }
     return list_dump(argv[first], &chosen);
 }

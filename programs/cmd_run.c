@@ -114,11 +114,11 @@ static int execute(const run_options *chosen, char **arguments, int n_arguments)
     char buffer[PATH_MAX];
     const char *python = find_python(chosen, buffer);
     if (lacks_fxtap(python)) {
-        return trouble("%s has no module fxtap: install it there (%s -m pip install ., in fxtap's sources), or name "
-                       "another Python by --python or FXTAP_PYTHON", python, python);
+        return report_error("%s has no module fxtap: install it there (%s -m pip install ., in fxtap's sources), or name "
+                            "another Python by --python or FXTAP_PYTHON", python, python);
     }
     if (!set_environment(chosen)) {
-        trouble("out of memory");
+        report_error("out of memory");
         return EXIT_TROUBLE;
     }
     char **line = must_realloc(NULL, (size_t)n_arguments + N_BEGIN + 2, sizeof *line);
@@ -131,7 +131,7 @@ static int execute(const run_options *chosen, char **arguments, int n_arguments)
     }
     line[1 + N_BEGIN + n_arguments] = NULL;
     execvp(python, line);
-    trouble("cannot run %s: %s", python, strerror(errno));
+    report_error("cannot run %s: %s", python, strerror(errno));
     for (size_t i = 0; i <= N_BEGIN; i++) {
         free(line[i]);
     }
@@ -169,13 +169,13 @@ int cmd_run(int argc, char **argv)
         return status;
     }
     if (first == argc) {
-        return misused(usage.command, "a SCRIPT is wanted");
+        return usage_error(usage.command, "expected a SCRIPT");
     }
     if (strcmp(argv[first], "--module") == 0) {
         strcpy(argv[first], "-m"); /* python knows the letter alone */
     }
     if (chosen.type != NULL && strcmp(chosen.type, "npy") != 0 && strcmp(chosen.type, "stats") != 0) {
-        return misused(usage.command, "--type wants npy or stats, not \"%s\"", chosen.type);
+        return usage_error(usage.command, "--type takes npy or stats, not \"%s\"", chosen.type);
     }
     status = execute(&chosen, argv + first, argc - first);
     free(chosen.filters.texts);

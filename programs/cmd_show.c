@@ -419,7 +419,7 @@ static int print_node(fxtap_reader *reader, const show_options *options, const f
     selection chosen = options->chosen;
     const fxtap_step_info *step = select_step(reader, &chosen, found->node->graph);
     if (step == NULL && chosen.step >= 0) {
-        trouble("no step %lld of graph %u", (long long)chosen.step, (unsigned)found->node->graph->graph);
+        report_error("no step %lld of graph %u", (long long)chosen.step, (unsigned)found->node->graph->graph);
         return EXIT_TROUBLE;
     }
     char *pattern = pattern_of(found->node->name);
@@ -449,7 +449,7 @@ static int print_node(fxtap_reader *reader, const show_options *options, const f
         fxtap_buffer_text(&out, "\n");
     }
     fxtap_tensor_list_free(list);
-    return flush_buffer(&out) && is_well ? EXIT_WELL : EXIT_TROUBLE;
+    return flush_buffer(&out) && is_well ? EXIT_SUCCESS : EXIT_TROUBLE;
 }
 
 static int show(const char *path, const char *name, const show_options *options)
@@ -491,7 +491,7 @@ int cmd_show(int argc, char **argv)
         return status;
     }
     if (argc - first != 2) {
-        return misused(usage.command, "a DUMP and a NODE are wanted");
+        return usage_error(usage.command, "expected a DUMP and a NODE");
     }
     return show(argv[first], argv[first + 1], &chosen);
 }

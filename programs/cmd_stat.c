@@ -107,7 +107,7 @@ static int stat_files(char **paths, int n_paths, bool as_json)
 {
     fxtap_buffer out;
     fxtap_json json;
-    int result = EXIT_WELL;
+    int result = EXIT_SUCCESS;
     fxtap_buffer_init(&out);
     fxtap_json_init(&json, &out, true);
     if (as_json) {
@@ -117,7 +117,7 @@ static int stat_files(char **paths, int n_paths, bool as_json)
         opened file = {0};
         fxtap_status status = open_file(paths[i], &file);
         if (status != FXTAP_OK) {
-            result = trouble_of_library();
+            result = report_library_error();
         }
         if (as_json && status != FXTAP_OK) {
             json_failure(&json, paths[i]);
@@ -158,7 +158,7 @@ int cmd_stat(int argc, char **argv)
         return status;
     }
     if (first == argc) {
-        return misused(usage.command, "a FILE is wanted");
+        return usage_error(usage.command, "expected a FILE");
     }
     return stat_files(argv + first, argc - first, chosen.json);
 }

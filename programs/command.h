@@ -9,10 +9,11 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h> /* EXIT_SUCCESS */
 
 #include "fxtap/output.h"
 
-enum { EXIT_WELL = 0, EXIT_SAME = 0, EXIT_FOUND = 1, EXIT_DIFFERENT = 1, EXIT_TROUBLE = 2 };
+enum { EXIT_SAME = 0, EXIT_FOUND = 1, EXIT_DIFFERENT = 1, EXIT_TROUBLE = 2 };
 
 typedef struct command {
     const char *name;
@@ -30,12 +31,12 @@ int cmd_stat(int argc, char **argv);
 
 /* ---- program.c ---- */
 
-/* "fxtap: ..." to standard error, with no control character in it; returns EXIT_TROUBLE, so that `return trouble(...)` reads well. */
-int trouble(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* "fxtap: ..." to standard error, with no control character in it; returns EXIT_TROUBLE, for `return report_error(...)`. */
+int report_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* The library's message for this thread's last failure. */
-int trouble_of_library(void);
+int report_library_error(void);
 /* "fxtap NAME: ... (see fxtap NAME --help)". */
-int misused(const char *name, const char *format, ...) __attribute__((format(printf, 2, 3)));
+int usage_error(const char *name, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 bool parse_int64(const char *text, int64_t low, int64_t high, int64_t *out);
 /* Independent of the locale; not negative and finite. */
@@ -61,15 +62,6 @@ bool write_stdout(const void *bytes, size_t n_bytes);
 bool flush_buffer(fxtap_buffer *buffer);
 
 /* ---- terminal.c ---- */
-
-typedef struct terminal {
-    int32_t width; /* columns */
-    bool colour;
-    bool ascii; /* nothing but ASCII can be shown */
-} terminal;
-
-/* What standard output can show; 80 columns and no colour where it is no terminal. */
-terminal terminal_of_stdout(void);
 
 /* A line on standard error that is written over; nothing where that is no terminal. Begin before, end after. */
 void progress_begin(const char *what);

@@ -33,7 +33,7 @@ static fxtap_tensor_list *list_all(fxtap_reader *reader, const ls_options *optio
     fxtap_tensor_list *list = NULL;
     query.with_incomplete = options->all || !has_whole_step(reader, &options->chosen);
     if (fxtap_reader_tensors(reader, &query, &list) != FXTAP_OK) {
-        trouble_of_library();
+        report_library_error();
     }
     return list;
 }
@@ -181,7 +181,7 @@ static int json_nodes(fxtap_json *json, fxtap_reader *reader, const ls_options *
         const fxtap_node_info *const *nodes;
         size_t n_nodes;
         if (fxtap_reader_nodes(reader, graphs[i], &nodes, &n_nodes) != FXTAP_OK) {
-            return trouble_of_library();
+            return report_library_error();
         }
         for (size_t j = 0; j < n_nodes; j++) {
             if (is_listed(options, nodes[j])) {
@@ -190,7 +190,7 @@ static int json_nodes(fxtap_json *json, fxtap_reader *reader, const ls_options *
         }
     }
     fxtap_json_end_array(json);
-    return EXIT_WELL;
+    return EXIT_SUCCESS;
 }
 
 static int json_tensors(fxtap_json *json, fxtap_reader *reader, const ls_options *options)
@@ -206,7 +206,7 @@ static int json_tensors(fxtap_json *json, fxtap_reader *reader, const ls_options
     }
     fxtap_json_end_array(json);
     fxtap_tensor_list_free(list);
-    return EXIT_WELL;
+    return EXIT_SUCCESS;
 }
 
 static void json_warnings(fxtap_json *json, const fxtap_reader *reader)
@@ -244,11 +244,11 @@ int ls_print_json(fxtap_reader *reader, const ls_options *options)
     fxtap_json_end_object(&json);
     fxtap_buffer_text(&out, "\n");
     free(graphs);
-    if (result != EXIT_WELL) {
+    if (result != EXIT_SUCCESS) {
         fxtap_buffer_clear(&out);
         return result;
     }
-    return flush_buffer(&out) ? EXIT_WELL : EXIT_TROUBLE;
+    return flush_buffer(&out) ? EXIT_SUCCESS : EXIT_TROUBLE;
 }
 
 /* ---- CSV ---- */
@@ -382,7 +382,7 @@ static int csv_tensors(fxtap_buffer *out, fxtap_reader *reader, const ls_options
         csv_tensor(out, reader, fxtap_tensor_list_at(list, i));
     }
     fxtap_tensor_list_free(list);
-    return EXIT_WELL;
+    return EXIT_SUCCESS;
 }
 
 static void csv_node(fxtap_buffer *out, const fxtap_reader *reader, const fxtap_node_info *node)
@@ -412,12 +412,12 @@ static int csv_nodes(fxtap_buffer *out, fxtap_reader *reader, const ls_options *
         return EXIT_TROUBLE;
     }
     csv_header(out, names, sizeof names / sizeof *names);
-    int result = EXIT_WELL;
-    for (size_t i = 0; i < n_graphs && result == EXIT_WELL; i++) {
+    int result = EXIT_SUCCESS;
+    for (size_t i = 0; i < n_graphs && result == EXIT_SUCCESS; i++) {
         const fxtap_node_info *const *nodes;
         size_t n_nodes;
         if (fxtap_reader_nodes(reader, graphs[i], &nodes, &n_nodes) != FXTAP_OK) {
-            result = trouble_of_library();
+            result = report_library_error();
             break;
         }
         for (size_t j = 0; j < n_nodes; j++) {
@@ -435,9 +435,9 @@ int ls_print_csv(fxtap_reader *reader, const ls_options *options)
     fxtap_buffer out;
     fxtap_buffer_init(&out);
     int result = options->nodes ? csv_nodes(&out, reader, options) : csv_tensors(&out, reader, options);
-    if (result != EXIT_WELL) {
+    if (result != EXIT_SUCCESS) {
         fxtap_buffer_clear(&out);
         return result;
     }
-    return flush_buffer(&out) ? EXIT_WELL : EXIT_TROUBLE;
+    return flush_buffer(&out) ? EXIT_SUCCESS : EXIT_TROUBLE;
 }

@@ -31,7 +31,7 @@ static int show_help(void)
     }
     fxtap_buffer_text(&out, "\noptions:\n  -h, --help     show this help; fxtap COMMAND --help shows a command's\n"
                             "      --version  show the version\n");
-    return flush_buffer(&out) ? EXIT_WELL : EXIT_TROUBLE;
+    return flush_buffer(&out) ? EXIT_SUCCESS : EXIT_TROUBLE;
 }
 
 static int show_version(void)
@@ -39,7 +39,7 @@ static int show_version(void)
     fxtap_buffer out;
     fxtap_buffer_init(&out);
     fxtap_buffer_printf(&out, "fxtap %s\n", fxtap_version());
-    return flush_buffer(&out) ? EXIT_WELL : EXIT_TROUBLE;
+    return flush_buffer(&out) ? EXIT_SUCCESS : EXIT_TROUBLE;
 }
 
 static int refuse(const char *name)
@@ -51,9 +51,9 @@ static int refuse(const char *name)
     const char *what = name[0] == '-' ? "option" : "command";
     const char *nearest = name[0] == '-' ? NULL : fxtap_nearest_name(name, names, N_COMMANDS);
     if (nearest != NULL) {
-        trouble("unknown %s \"%s\", did you mean %s? (see fxtap --help)", what, name, nearest);
+        report_error("unknown %s \"%s\", did you mean %s? (see fxtap --help)", what, name, nearest);
     } else {
-        trouble("unknown %s \"%s\" (see fxtap --help)", what, name);
+        report_error("unknown %s \"%s\" (see fxtap --help)", what, name);
     }
     return EXIT_TROUBLE;
 }
@@ -61,7 +61,7 @@ static int refuse(const char *name)
 /* Files are mapped: where another program cuts one that is being read, the system sends a signal. */
 static void file_was_cut(int number, siginfo_t *info, void *context)
 {
-    static const char line[] = "fxtap: a file was cut off, or could not be read, while it was looked at\n";
+    static const char line[] = "fxtap: a file was truncated, or could not be read, while it was open\n";
     (void)context;
     if (info->si_code != BUS_ADRERR) {
         signal(number, SIG_DFL);
@@ -85,7 +85,7 @@ int main(int argc, char **argv)
     text_setup();
     expect_cut_files();
     if (argc < 2) {
-        trouble("a command is wanted (see fxtap --help)");
+        report_error("expected a command (see fxtap --help)");
         return EXIT_TROUBLE;
     }
     const char *name = argv[1];

@@ -1,6 +1,5 @@
 #include "options.h"
 
-#include <errno.h>
 #include <getopt.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -37,39 +36,20 @@ static int show_help(const command_usage *usage)
                         usage->about);
     for (size_t i = 0; i < usage->n_options; i++) {
         const option_spec *option = &usage->options[i];
-        append_option(&out, option->letter, option->name, option->value, option->help);
+        if (option->kind == OPTION_HEADING) {
+            fxtap_buffer_printf(&out, "\n%s\n", option->help);
+        } else if (option->help != NULL) {
+            append_option(&out, option->letter, option->name, option->value, option->help);
+        }
     }
     append_option(&out, 'h', "help", NULL, "show this help");
     if (usage->more != NULL) {
         fxtap_buffer_printf(&out, "\n%s", usage->more);
     }
-    return flush_buffer(&out) ? EXIT_WELL : EXIT_TROUBLE;
+    return flush_buffer(&out) ? EXIT_SUCCESS : EXIT_TROUBLE;
 }
 
 /* ---- values ---- */
-
-static bool take_integer(const option_spec *option, const char *text)
-{
-    char *end;
-    errno = 0;
-    long long value = strtoll(text, &end, 10);
-    if (errno != 0 || end == text || *end != '\0' || value < 0) {
-        return false;
-    }
-    *(int64_t *)option->target = value;
-    return true;
-}
-
-static bool take_double(const option_spec *option, const char *text)
-{
-    char *end;
-    double value = strtod(text, &end);
-    if (end == text || *end != '\0' || !(value >= 0.0)) {
-        return false;
-    }
-    *(double *)option->target = value;
-    return true;
-}
 
 static void take_one_of_many(text_list *list, const char *text)
 {
@@ -79,34 +59,43 @@ static void take_one_of_many(text_list *list, const char *text)
 
 static bool take_value(const command_usage *usage, const option_spec *option, const char *text, int *status_out)
 {
+    option_pair *pair = option->target;
     switch (option->kind) {
+    case OPTION_HEADING:
     case OPTION_REST: return true;
     case OPTION_FLAG: *(bool *)option->target = true; return true;
     case OPTION_TEXT: *(const char **)option->target = text; return true;
     case OPTION_TEXTS: take_one_of_many(option->target, text); return true;
     case OPTION_INT:
-        if (take_integer(option, text)) {
+        if (parse_int64(text, 0, INT64_MAX, option->target)) {
             return true;
         }
         break;
-    case OPTION_DOUBLE:
-        if (take_double(option, text)) {
+    case OPTION_AMOUNT:
+        if (parse_amount(text, option->target)) {
             return true;
         }
         break;
+    case OPTION_PAIR:
+        if (parse_pair(text, pair->low, pair->high, pair->first, pair->second)) {
+            return true;
+        }
+        *status_out = usage_error(usage->command, "--%s takes A or A:B (two numbers from %lld on, no range), not \"%s\"",
+                                  option->name, (long long)pair->low, text);
+        return false;
     }
-    *status_out = misused(usage->command, "--%s wants a number from 0 on, not \"%s\"", option->name, text);
+    *status_out = usage_error(usage->command, "--%s takes a number from 0 on, not \"%s\"", option->name, text);
     return false;
 }
 
 /* ---- parsing ---- */
 
-int options_unknown(const char *command_name, const struct option *table, const char *argument)
+static int refuse_unknown(const char *command_name, const struct option *table, const char *argument)
 {
     const char *names[MAX_OPTIONS + 2];
     size_t n_names = 0;
     if (strncmp(argument, "--", 2) != 0) {
-        return misused(command_name, "unknown option \"-%c\"", optopt);
+        return usage_error(command_name, "unknown option \"-%c\"", optopt);
     }
     for (; table[n_names].name != NULL; n_names++) {
         names[n_names] = table[n_names].name;
@@ -115,9 +104,9 @@ int options_unknown(const char *command_name, const struct option *table, const 
     snprintf(typed, sizeof typed, "%.*s", (int)strcspn(argument + 2, "="), argument + 2);
     const char *nearest = fxtap_nearest_name(typed, names, n_names);
     if (nearest == NULL) {
-        return misused(command_name, "unknown option \"--%s\"", typed);
+        return usage_error(command_name, "unknown option \"--%s\"", typed);
     }
-    return misused(command_name, "unknown option \"--%s\", did you mean --%s?", typed, nearest);
+    return usage_error(command_name, "unknown option \"--%s\", did you mean --%s?", typed, nearest);
 }
 
 /* getopt's two tables. `letters` has room for 3 bytes an option and 4 more. */
@@ -129,8 +118,11 @@ static void make_tables(const command_usage *usage, char *letters, struct option
     *letters++ = ':'; /* a value that is missing is told from an option that is not known */
     for (size_t i = 0; i < usage->n_options; i++) {
         const option_spec *option = &usage->options[i];
+        if (option->kind == OPTION_HEADING) {
+            continue;
+        }
         bool has_value = option->kind != OPTION_FLAG && option->kind != OPTION_REST;
-        table[i] = (struct option){option->name, has_value ? required_argument : no_argument, NULL,
+        *table++ = (struct option){option->name, has_value ? required_argument : no_argument, NULL,
                                    FIRST_CODE + (int)i};
         if (option->letter != 0) {
             *letters++ = option->letter;
@@ -139,8 +131,8 @@ static void make_tables(const command_usage *usage, char *letters, struct option
             }
         }
     }
-    table[usage->n_options] = (struct option){"help", no_argument, NULL, 'h'};
-    table[usage->n_options + 1] = (struct option){0};
+    *table++ = (struct option){"help", no_argument, NULL, 'h'};
+    *table = (struct option){0};
     *letters++ = 'h';
     *letters = '\0';
 }
@@ -174,13 +166,13 @@ bool options_parse(const command_usage *usage, int argc, char **argv, int *first
             return false;
         }
         if (code == ':') {
-            *status_out = misused(usage->command, "%s wants a value", argv[optind - 1]);
+            *status_out = usage_error(usage->command, "%s needs a value", argv[optind - 1]);
             return false;
         }
         const option_spec *option = code == '?' ? NULL : option_of_code(usage, code);
         if (option == NULL) {
             bool is_long = optind > before && strncmp(argv[optind - 1], "--", 2) == 0;
-            *status_out = options_unknown(usage->command, table, is_long ? argv[optind - 1] : "-");
+            *status_out = refuse_unknown(usage->command, table, is_long ? argv[optind - 1] : "-");
             return false;
         }
         if (option->kind == OPTION_REST) {

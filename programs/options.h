@@ -7,13 +7,16 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 typedef enum option_kind {
     OPTION_FLAG,   /* bool * */
     OPTION_TEXT,   /* const char ** */
     OPTION_INT,    /* int64_t *, from 0 on */
-    OPTION_DOUBLE, /* double *, from 0 on */
+    OPTION_AMOUNT, /* double *, finite and from 0 on */
+    OPTION_PAIR,   /* option_pair * */
     OPTION_TEXTS,  /* text_list *: may be given several times */
+    OPTION_HEADING, /* no option: a line of the help */
     OPTION_REST    /* it and all that follows are operands: run's -m MODULE ARGS */
 } option_kind;
 
@@ -22,13 +25,18 @@ typedef struct text_list {
     size_t count;
 } text_list;
 
+typedef struct option_pair { /* "A" or "A:B"; a lone A stands for both */
+    int64_t low, high;
+    int64_t *first, *second;
+} option_pair;
+
 typedef struct option_spec {
     char letter;      /* 0: none */
-    const char *name; /* without the dashes */
+    const char *name; /* without the dashes; NULL: a heading */
     option_kind kind;
     void *target;
     const char *value; /* what the help calls it: "GLOB" */
-    const char *help;  /* may have line breaks */
+    const char *help;  /* may have line breaks; NULL: not shown */
 } option_spec;
 
 typedef struct command_usage {
@@ -46,10 +54,5 @@ typedef struct command_usage {
  * said).
  */
 bool options_parse(const command_usage *usage, int argc, char **argv, int *first_out, int *status_out);
-
-struct option; /* getopt_long's */
-
-/* What getopt_long() did not know, with the nearest name; `argument` as it was typed. EXIT_TROUBLE. */
-int options_unknown(const char *command_name, const struct option *table, const char *argument);
 
 #endif

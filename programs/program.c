@@ -24,7 +24,7 @@ static void say(const char *format, va_list arguments)
     fxtap_buffer_clear(&clean);
 }
 
-int trouble(const char *format, ...)
+int report_error(const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
@@ -35,12 +35,12 @@ int trouble(const char *format, ...)
     return EXIT_TROUBLE;
 }
 
-int trouble_of_library(void)
+int report_library_error(void)
 {
-    return trouble("%s", fxtap_error_message());
+    return report_error("%s", fxtap_error_message());
 }
 
-int misused(const char *name, const char *format, ...)
+int usage_error(const char *name, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
@@ -55,7 +55,7 @@ void *must_realloc(void *memory, size_t n_items, size_t item_bytes)
 {
     void *grown = reallocarray(memory, n_items > 0 ? n_items : 1, item_bytes);
     if (grown == NULL) {
-        trouble("out of memory");
+        report_error("out of memory");
         exit(EXIT_TROUBLE);
     }
     return grown;

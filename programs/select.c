@@ -10,7 +10,7 @@ fxtap_reader *open_dump(const char *path)
 {
     fxtap_reader *reader = NULL;
     if (fxtap_reader_open(path, &reader) != FXTAP_OK) {
-        trouble_of_library();
+        report_library_error();
         return NULL;
     }
     return reader;
@@ -19,7 +19,7 @@ fxtap_reader *open_dump(const char *path)
 void print_warnings(const fxtap_reader *reader)
 {
     for (size_t i = 0; i < fxtap_reader_warning_count(reader); i++) {
-        trouble("warning: %s", fxtap_reader_warning(reader, i));
+        report_error("warning: %s", fxtap_reader_warning(reader, i));
     }
 }
 
@@ -44,11 +44,11 @@ static bool is_meant(const fxtap_reader *reader, const selection *chosen, const 
 static void complain_of_selection(const selection *chosen, const char *path)
 {
     if (chosen->graph >= 0) {
-        trouble("no graph %lld in %s", (long long)chosen->graph, path);
+        report_error("no graph %lld in %s", (long long)chosen->graph, path);
     } else if (chosen->rank >= 0) {
-        trouble("no rank %lld in %s", (long long)chosen->rank, path);
+        report_error("no rank %lld in %s", (long long)chosen->rank, path);
     } else if (chosen->run > 0) {
-        trouble("no run %lld in %s", (long long)chosen->run, path);
+        report_error("no run %lld in %s", (long long)chosen->run, path);
     }
 }
 
@@ -57,7 +57,7 @@ bool select_graphs(fxtap_reader *reader, const selection *chosen, const fxtap_gr
     const fxtap_graph_info *const *all;
     size_t n_all, n = 0;
     if (fxtap_reader_graphs(reader, chosen->run, &all, &n_all) != FXTAP_OK) {
-        trouble_of_library();
+        report_library_error();
         return false;
     }
     const fxtap_graph_info **meant = must_realloc(NULL, n_all, sizeof *meant);
@@ -110,12 +110,12 @@ bool check_selection(fxtap_reader *reader, const selection *chosen, bool with_sk
             snprintf(there, sizeof there, first == last ? "there is step %lld" : "there are steps %lld to %lld",
                      (long long)first, (long long)last);
         }
-        trouble("no step %lld in %s: %s", (long long)chosen->step, fxtap_reader_path(reader), there);
+        report_error("no step %lld in %s: %s", (long long)chosen->step, fxtap_reader_path(reader), there);
         return false;
     }
     if (chosen->pattern != NULL &&
         fxtap_reader_check_pattern(reader, chosen->run, chosen->pattern, with_skipped) != FXTAP_OK) {
-        trouble_of_library();
+        report_library_error();
         return false;
     }
     return true;
@@ -126,7 +126,7 @@ const fxtap_node_info *find_in_graph(fxtap_reader *reader, const fxtap_graph_inf
     const fxtap_node_info *const *nodes;
     size_t n;
     if (fxtap_reader_nodes(reader, graph, &nodes, &n) != FXTAP_OK) {
-        trouble_of_library();
+        report_library_error();
         return NULL;
     }
     for (size_t i = 0; i < n; i++) {
@@ -159,9 +159,9 @@ void complain_of_node(fxtap_reader *reader, const fxtap_graph_info *const *graph
     }
     const char *nearest = fxtap_nearest_name(name, names, n_names);
     if (nearest != NULL) {
-        trouble("no operator \"%s\" in %s%s, did you mean %s?", name, where, fxtap_reader_path(reader), nearest);
+        report_error("no operator \"%s\" in %s%s, did you mean %s?", name, where, fxtap_reader_path(reader), nearest);
     } else {
-        trouble("no operator \"%s\" in %s%s", name, where, fxtap_reader_path(reader));
+        report_error("no operator \"%s\" in %s%s", name, where, fxtap_reader_path(reader));
     }
     free(names);
 }
@@ -193,7 +193,7 @@ fxtap_tensor_list *list_step(fxtap_reader *reader, const selection *chosen, cons
     query.step = step->state == FXTAP_STEP_PARTIAL ? -1 : step->step;
     query.with_incomplete = step->state != FXTAP_STEP_WHOLE;
     if (fxtap_reader_tensors(reader, &query, &list) != FXTAP_OK) {
-        trouble_of_library();
+        report_library_error();
     }
     return list;
 }

@@ -77,11 +77,6 @@ void table_take_over(text_table *table, text_style style, fxtap_buffer *text)
     table->cells[table->n_cells - 1].runs_on = true;
 }
 
-size_t table_row_count(const text_table *table)
-{
-    return table->n_cells / table->n_columns;
-}
-
 /* ---- widths ---- */
 
 /* What the cell in `column` of a row has room for; *next_out: the column behind it. */

@@ -35,7 +35,6 @@ void table_cell(text_table *table, text_style style, const char *text);
 void table_take(text_table *table, text_style style, fxtap_buffer *text);
 /* The same for text that runs on over the empty cells behind it: its column need not be as wide. */
 void table_take_over(text_table *table, text_style style, fxtap_buffer *text);
-size_t table_row_count(const text_table *table);
 
 /* A line of titles, then the rows. Columns that are empty in all rows are left out. */
 void table_print(text_table *table, fxtap_buffer *out);

@@ -1,13 +1,8 @@
-/* terminal.c - what the terminal can show, the line of progress, and signals that ask to stop. */
+/* terminal.c - the line of progress, and signals that ask to stop. */
 #include "command.h"
 
-#include <langinfo.h>
-#include <locale.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/ioctl.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -28,27 +23,6 @@ static int64_t now_ns(void)
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
-
-static int32_t columns_of(int fd)
-{
-    struct winsize size;
-    if (ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col >= 20) {
-        return size.ws_col;
-    }
-    return 80;
-}
-
-terminal terminal_of_stdout(void)
-{
-    const char *type = getenv("TERM"), *no_colour = getenv("NO_COLOR");
-    bool is_terminal = isatty(STDOUT_FILENO) == 1;
-    bool is_dumb = type == NULL || strcmp(type, "dumb") == 0;
-    return (terminal){
-        .width = is_terminal ? columns_of(STDOUT_FILENO) : 80,
-        .colour = is_terminal && !is_dumb && (no_colour == NULL || no_colour[0] == '\0'),
-        .ascii = strcmp(nl_langinfo(CODESET), "UTF-8") != 0,
-    };
 }
 
 static void note_signal(int number)

@@ -59,6 +59,11 @@ const char *text_elision(void)
     return setup.is_utf8 ? "\xe2\x80\xa6" : "~";
 }
 
+bool text_has_colours(void)
+{
+    return setup.has_colours;
+}
+
 bool text_is_terminal(void)
 {
     return setup.is_terminal;

@@ -22,6 +22,7 @@ bool text_is_utf8(void);
 /* What stands, one column wide, in the place of text that was left out. */
 const char *text_elision(void);
 bool text_is_terminal(void);
+bool text_has_colours(void);
 
 typedef enum text_style { STYLE_PLAIN, STYLE_BOLD, STYLE_DIM, STYLE_BAD, STYLE_WARN, STYLE_GOOD } text_style;
 

@@ -12,7 +12,7 @@
 
 static bool failed(const char *path)
 {
-    trouble("cannot write '%s': %s", path, strerror(errno));
+    report_error("cannot write '%s': %s", path, strerror(errno));
     return false;
 }
 
@@ -73,7 +73,7 @@ static bool publish(const char *temporary, const char *path, bool force)
 
 static bool is_there(const char *path)
 {
-    trouble("'%s' is there already; --force writes over it", path);
+    report_error("'%s' already exists; use --force to overwrite it", path);
     return false;
 }
 
@@ -126,9 +126,9 @@ bool write_stdout(const void *bytes, size_t n_bytes)
 {
     if (fwrite(bytes, 1, n_bytes, stdout) != n_bytes || fflush(stdout) != 0) {
         if (errno == EPIPE) {
-            exit(EXIT_WELL); /* who reads has seen enough */
+            exit(EXIT_SUCCESS); /* who reads has seen enough */
         }
-        trouble("cannot write to standard output: %s", strerror(errno));
+        report_error("cannot write to standard output: %s", strerror(errno));
         return false;
     }
     return true;
@@ -137,7 +137,7 @@ bool write_stdout(const void *bytes, size_t n_bytes)
 bool flush_buffer(fxtap_buffer *buffer)
 {
     if (fxtap_buffer_status(buffer) != FXTAP_OK) {
-        trouble("out of memory");
+        report_error("out of memory");
         return false;
     }
     bool written = buffer->length == 0 || write_stdout(buffer->bytes, buffer->length);

@@ -36,8 +36,6 @@ FXTAP_API void fxtap_buffer_printf(fxtap_buffer *buffer, const char *format, ...
 
 /* Shortest text that reads back to the same double: "0.1", "1e-05", "inf", "nan", "-0.0" - as Python's repr. */
 FXTAP_API void fxtap_buffer_double(fxtap_buffer *buffer, double value);
-/* The same for a float32 value: shortest that reads back to the same float. */
-FXTAP_API void fxtap_buffer_float(fxtap_buffer *buffer, float value);
 /* At most `n_digits` (1 to 17) significant digits, for people: "0.123", "1e-07", "-0", "inf" - as Python's %g. */
 FXTAP_API void fxtap_buffer_digits(fxtap_buffer *buffer, double value, int n_digits);
 

@@ -15,15 +15,15 @@ static int exec_module(PyObject *module)
 {
     fx_state *state = fx_state_of_module(module);
     fx_team_watch_forks();
-    if (fx_family_start() < 0 || fx_add_type(module, &fx_graph_spec, &state->graph_type) < 0 ||
-        fx_add_type(module, &fx_dump_spec, &state->dump_type) < 0 ||
-        fx_add_type(module, &fx_program_spec, &state->program_type) < 0 ||
-        fx_add_type(module, &fx_reader_spec, &state->reader_type) < 0 ||
-        fx_add_type(module, &fx_tensors_spec, &state->tensors_type) < 0 ||
-        fx_add_type(module, &fx_values_spec, &state->values_type) < 0 ||
-        fx_add_type(module, &fx_report_spec, &state->report_type) < 0) {
+    if (fx_family_start() < 0) {
         return -1;
     }
+#define X(field, spec)                                                                                                 \
+    if (fx_add_type(module, &spec, &state->field) < 0) {                                                               \
+        return -1;                                                                                                     \
+    }
+    FX_TYPES(X)
+#undef X
     return PyModule_AddStringConstant(module, "version", fxtap_version());
 }
 

@@ -166,26 +166,6 @@ static int set_stack(PyObject *meta, node_parts *parts, fxtap_node_desc *desc)
 
 /* ---- what attributes of the module hold ---- */
 
-static PyObject *find_attribute(PyObject *module, const char *path)
-{
-    PyObject *object = Py_NewRef(module);
-    char part[256];
-    while (object != NULL && *path != '\0') {
-        size_t length = strcspn(path, ".");
-        if (length >= sizeof part) {
-            Py_DECREF(object);
-            return PyErr_Format(PyExc_AttributeError, "attribute name too long: %s", path);
-        }
-        memcpy(part, path, length);
-        part[length] = '\0';
-        PyObject *next = PyObject_GetAttrString(object, part);
-        Py_DECREF(object);
-        object = next;
-        path += length + (path[length] == '.');
-    }
-    return object;
-}
-
 static int record_subgraph(fx_recorder *r, PyObject *module, fxtap_value *out)
 {
     PyObject *known = PyDict_GetItemWithError(r->subgraphs, module);
@@ -212,7 +192,7 @@ static int record_subgraph(fx_recorder *r, PyObject *module, fxtap_value *out)
 /* What a get_attr node yields: a subgraph, or a tensor with its values. */
 static int record_attribute(fx_recorder *r, const char *path, PyObject *meta, fxtap_value *out)
 {
-    PyObject *value = find_attribute(r->module, path);
+    PyObject *value = fx_attribute(r->module, path);
     if (value == NULL) {
         if (!PyErr_ExceptionMatches(PyExc_AttributeError)) {
             return -1;

@@ -43,13 +43,16 @@ int fx_add_type(PyObject *module, PyType_Spec *spec, PyObject **slot)
     return PyModule_AddObjectRef(module, dot + 1, type);
 }
 
-/* module.a.b, the module imported when it has to be. */
-static PyObject *fetch(const char *module_name, const char *path)
+PyObject *fx_attribute(PyObject *object, const char *path)
 {
-    PyObject *object = PyImport_ImportModule(module_name);
-    char part[64];
+    char part[256];
+    Py_INCREF(object);
     while (object != NULL && *path != '\0') {
         size_t length = strcspn(path, ".");
+        if (length >= sizeof part) {
+            Py_DECREF(object);
+            return PyErr_Format(PyExc_AttributeError, "attribute name too long: %s", path);
+        }
         memcpy(part, path, length);
         part[length] = '\0';
         PyObject *next = PyObject_GetAttrString(object, part);
@@ -57,6 +60,15 @@ static PyObject *fetch(const char *module_name, const char *path)
         object = next;
         path += length + (path[length] == '.');
     }
+    return object;
+}
+
+/* module.a.b, the module imported when it has to be. */
+static PyObject *fetch(const char *module_name, const char *path)
+{
+    PyObject *module = PyImport_ImportModule(module_name);
+    PyObject *object = module == NULL ? NULL : fx_attribute(module, path);
+    Py_XDECREF(module);
     return object;
 }
 
@@ -133,16 +145,10 @@ int fx_state_torch(fx_state *state)
 
 int fx_state_traverse(fx_state *state, visitproc visit, void *arg)
 {
-    Py_VISIT(state->graph_type);
-    Py_VISIT(state->dump_type);
-    Py_VISIT(state->program_type);
-    Py_VISIT(state->reader_type);
-    Py_VISIT(state->tensors_type);
-    Py_VISIT(state->values_type);
-    Py_VISIT(state->report_type);
     Py_VISIT(state->undefined_memory);
     Py_VISIT(state->undefined_regions);
-#define X(field, module, path) Py_VISIT(state->field);
+#define X(field, ...) Py_VISIT(state->field);
+    FX_TYPES(X)
     FX_TORCH_OBJECTS(X)
 #undef X
     return 0;
@@ -150,16 +156,10 @@ int fx_state_traverse(fx_state *state, visitproc visit, void *arg)
 
 void fx_state_clear(fx_state *state)
 {
-    Py_CLEAR(state->graph_type);
-    Py_CLEAR(state->dump_type);
-    Py_CLEAR(state->program_type);
-    Py_CLEAR(state->reader_type);
-    Py_CLEAR(state->tensors_type);
-    Py_CLEAR(state->values_type);
-    Py_CLEAR(state->report_type);
     Py_CLEAR(state->undefined_memory);
     Py_CLEAR(state->undefined_regions);
-#define X(field, module, path) Py_CLEAR(state->field);
+#define X(field, ...) Py_CLEAR(state->field);
+    FX_TYPES(X)
     FX_TORCH_OBJECTS(X)
 #undef X
     state->has_torch = false;

@@ -14,6 +14,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Our types: field, the spec that it is made from. */
+#define FX_TYPES(X)                                                                                                    \
+    X(graph_type, fx_graph_spec)                                                                                       \
+    X(dump_type, fx_dump_spec)                                                                                         \
+    X(program_type, fx_program_spec)                                                                                   \
+    X(reader_type, fx_reader_spec)                                                                                     \
+    X(tensors_type, fx_tensors_spec)                                                                                   \
+    X(values_type, fx_values_spec)                                                                                     \
+    X(report_type, fx_report_spec)
+
 /* Objects that fx_state_torch() fetches: field, module, attribute path. */
 #define FX_TORCH_OBJECTS(X)                                                                                            \
     X(tensor_type, "torch", "Tensor")                                                                                  \
@@ -47,15 +57,9 @@
     X(getitem, "_operator", "getitem")
 
 typedef struct fx_state {
-    PyObject *graph_type;
-    PyObject *dump_type;
-    PyObject *program_type;
-    PyObject *reader_type;
-    PyObject *tensors_type;
-    PyObject *values_type;
-    PyObject *report_type;
-    bool has_torch; /* all of the objects below are there */
-#define X(field, module, path) PyObject *field;
+    bool has_torch; /* all of FX_TORCH_OBJECTS are there */
+#define X(field, ...) PyObject *field;
+    FX_TYPES(X)
     FX_TORCH_OBJECTS(X)
 #undef X
     const struct fx_dlpack_api *exchange; /* torch's table; NULL where it has none */
@@ -75,6 +79,9 @@ int fx_state_torch(fx_state *state);
 
 int fx_state_traverse(fx_state *state, visitproc visit, void *arg);
 void fx_state_clear(fx_state *state);
+
+/* object.a.b; a new reference, or NULL with an exception. */
+PyObject *fx_attribute(PyObject *object, const char *path);
 
 /* An attribute that may be missing: 1 and a new reference, 0 without an exception, -1 with one. */
 int fx_optional_attr(PyObject *object, const char *name, PyObject **out);

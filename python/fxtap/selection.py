@@ -34,8 +34,8 @@ class FilterError(ValueError):
 @functools.cache
 def known_operators() -> frozenset[str]:
     """Return the names of the operators that TorchAir dumps, from the list in the package."""
-    text = resources.files("fxtap").joinpath("data/operators.txt").read_text("utf-8")
-    return frozenset(text.split())
+    text = resources.files("fxtap").joinpath("data/operators.tsv").read_text("utf-8")
+    return frozenset(line.split("\t")[0] for line in text.splitlines())
 
 
 def _written_path(node: Node) -> str:

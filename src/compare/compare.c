@@ -37,12 +37,12 @@ static fxtap_status check_options(const fxtap_compare_options *options)
     for (size_t i = 0; i < options->n_rules; i++) {
         const char *dtype = options->rules[i].dtype;
         if (dtype != NULL && fxtap_dtype_from_name(dtype) == FXTAP_DTYPE_NONE) {
-            return fx_error(FXTAP_E_INVALID, "no dtype is called '%s'", dtype);
+            return fx_error(FXTAP_E_INVALID, "unknown dtype '%s'", dtype);
         }
         if (options->rules[i].min_cosine > 1.0) {
             char text[FX_NUMBER_BYTES];
             fx_double_digits(options->rules[i].min_cosine, 6, text);
-            return fx_error(FXTAP_E_INVALID, "cosine lies between 0 and 1, not at %s", text);
+            return fx_error(FXTAP_E_INVALID, "cosine must be between 0 and 1, not at %s", text);
         }
     }
     return FXTAP_OK;

@@ -76,7 +76,7 @@ static fxtap_status parse_line(fx_arena *arena, const char *path, size_t number,
     }
     if (n_golden >= MAX_NAME || n_target >= MAX_NAME || memchr(golden, '\0', n_golden) != NULL ||
         memchr(target, '\0', n_target) != NULL) {
-        return fx_error_at(FXTAP_E_INVALID, path, "line %zu has a name that nothing can have", number);
+        return fx_error_at(FXTAP_E_INVALID, path, "line %zu has an invalid name", number);
     }
     out->golden = copy_word(arena, golden, n_golden);
     out->target = copy_word(arena, target, n_target);
@@ -226,7 +226,7 @@ fxtap_status fx_map_warn(const fx_map *map, const char *path, fxtap_report *repo
         if (entry->is_used && same == i) {
             continue;
         }
-        const char *line = same < i ? fx_arena_printf(&report->arena, "%s: line %zu: line %zu says what %s stands for already", path,
+        const char *line = same < i ? fx_arena_printf(&report->arena, "%s: line %zu: line %zu already maps %s", path,
                                                       entry->line, map->entries[same].line, entry->golden)
                                     : fx_arena_printf(&report->arena, "%s: line %zu matches nothing: no %s, or no %s for it", path,
                                                       entry->line, entry->golden, entry->target);

@@ -44,7 +44,7 @@ static size_t intern(page *p, fx_texts *table, const char *text, size_t length)
         p->scratch.status = FXTAP_E_NOMEM;
         return 0;
     }
-    return (size_t)(entry - table->entries);
+    return entry->id;
 }
 
 static void text(page *p, fxtap_json *json, const char *value)
@@ -258,7 +258,7 @@ static void write_table(page *p, const char *key, const fx_texts *table, bool is
     fxtap_json json;
     fxtap_buffer_printf(p->out, ",\"%s\":[", key);
     for (size_t i = 0; i < table->count; i++) {
-        const fx_texts_entry *entry = &table->entries[i];
+        const fx_texts_entry *entry = table->entries[i];
         fxtap_buffer_text(p->out, i > 0 ? "," : "");
         if (is_json) {
             fxtap_buffer_append(p->out, entry->text, entry->length);

@@ -129,7 +129,7 @@ static fxtap_status read_code_point(parser *p, size_t n_digits, fxtap_buffer *ou
         code = code << 4 | (uint32_t)(c <= '9' ? c - '0' : (c | 0x20) - 'a' + 10);
     }
     if (code == 0 || code > 0x10ffff || (code >= 0xd800 && code <= 0xdfff)) {
-        return wrong(p, "no character has the number %s", digits);
+        return wrong(p, "invalid code point %s", digits);
     }
     fxtap_buffer_append(out, bytes, fx_utf8_encode(code, bytes));
     return FXTAP_OK;
@@ -149,7 +149,7 @@ static fxtap_status read_escape(parser *p, fxtap_buffer *out)
         p->at++;
         return read_code_point(p, c == 'u' ? 4 : 8, out);
     }
-    return wrong(p, "no such escape in a string");
+    return wrong(p, "invalid escape in a string");
 }
 
 static fxtap_status read_characters(parser *p, char quote, fxtap_buffer *out)
@@ -158,7 +158,7 @@ static fxtap_status read_characters(parser *p, char quote, fxtap_buffer *out)
     while (status == FXTAP_OK && peek(p) != quote) {
         char c = peek(p);
         if (c == '\n') {
-            return wrong(p, "a string without its closing %c", quote);
+            return wrong(p, "unterminated string: no closing %c", quote);
         }
         p->at++;
         if (c == '\\' && quote == '"') {
@@ -192,7 +192,7 @@ static fxtap_status read_text(parser *p, const key_row *key, const char **out)
     }
     if (status == FXTAP_OK && key->offset == offsetof(fxtap_rule, dtype) &&
         fxtap_dtype_from_name(text.bytes) == FXTAP_DTYPE_NONE) {
-        status = wrong(p, "no dtype is called '%s'", text.bytes);
+        status = wrong(p, "unknown dtype '%s'", text.bytes);
     }
     if (status == FXTAP_OK) {
         *out = fx_strdup(text.bytes);
@@ -261,7 +261,7 @@ static fxtap_status read_number(parser *p, const key_row *key, double *out)
     }
     double value = decimal_value(text);
     if (!(value >= 0.0 && value <= key->largest) || !isfinite(value)) {
-        return wrong(p, isinf(key->largest) ? "%s cannot be %s" : "%s lies between 0 and 1, not at %s", key->name, text);
+        return wrong(p, isinf(key->largest) ? "%s cannot be %s" : "%s must be between 0 and 1, not %s", key->name, text);
     }
     *out = value;
     return FXTAP_OK;
@@ -327,13 +327,13 @@ static fxtap_status read_pair(parser *p)
     int length = p->at - name > 40 ? 40 : (int)(p->at - name);
     const key_row *key = find_key(name, (size_t)(p->at - name));
     if (length == 0) {
-        return wrong(p, "neither [[rule]] nor KEY = VALUE");
+        return wrong(p, "expected [[rule]] or KEY = VALUE");
     }
     if (key == NULL) {
-        return wrong(p, "no key is called '%.*s'", length, name);
+        return wrong(p, "unknown key '%.*s'", length, name);
     }
     if (p->n_rules == 0) {
-        return wrong(p, "%s stands before the first [[rule]]", key->name);
+        return wrong(p, "%s precedes the first [[rule]]", key->name);
     }
     fxtap_rule *rule = &p->rules[p->n_rules - 1];
     if (key->is_text ? *text_at(rule, key) != NULL : *number_at(rule, key) >= 0.0) {
@@ -341,7 +341,7 @@ static fxtap_status read_pair(parser *p)
     }
     skip_blanks(p);
     if (peek(p) != '=') {
-        return wrong(p, "no = after %s", key->name);
+        return wrong(p, "expected = after %s", key->name);
     }
     p->at++;
     skip_blanks(p);

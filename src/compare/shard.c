@@ -6,10 +6,10 @@
  */
 #include <string.h>
 
-#include "compare/codec.h"
 #include "compare/report.h"
 #include "compare/shard.h"
 #include "fxtap/graph.h"
+#include "util/codec.h"
 #include "util/error.h"
 #include "util/float_mode.h"
 #include "util/memory.h"
@@ -22,7 +22,7 @@ static void head_fields(fx_codec *c, fxtap_report *report)
     uint64_t magic = MAGIC;
     fx_codec_u64(c, &magic);
     if (magic != MAGIC) {
-        fx_codec_fail(c, "foreign, or of another version");
+        fx_codec_fail(c, "not a shard, or of another version");
     }
     fx_codec_text(c, &report->golden_path);
     fx_codec_text(c, &report->target_path);
@@ -41,9 +41,8 @@ fxtap_status fxtap_report_serialise(const fxtap_report *report, void **out, size
     FX_REQUIRE(n_bytes_out);
     fxtap_report copy = *report; /* the fields are visited as lvalues; nothing of it is changed */
     fxtap_buffer buffer;
-    fx_codec c;
     fxtap_buffer_init(&buffer);
-    fx_codec_write_to(&c, &buffer);
+    fx_codec c = fx_codec_writer("report shard", &buffer);
     head_fields(&c, &copy);
     fx_codec_count(&c, &copy.n_rules, 1);
     for (size_t i = 0; i < copy.n_rules; i++) {
@@ -126,7 +125,7 @@ static fxtap_status read_pairs_and_groups(fx_codec *c, fxtap_report *report)
         n_before += group->n_pairs;
     }
     if (n_before != report->n_pairs) {
-        fx_codec_fail(c, "pairs of no group");
+        fx_codec_fail(c, "pairs outside any group");
     }
     return c->status;
 }
@@ -154,8 +153,7 @@ static fxtap_status read_shard(const void *bytes, size_t n_bytes, fxtap_report *
     if (report == NULL) {
         return FXTAP_E_NOMEM;
     }
-    fx_codec c;
-    fx_codec_read_from(&c, bytes, n_bytes, &report->arena);
+    fx_codec c = fx_codec_reader("report shard", bytes, n_bytes, &report->arena);
     head_fields(&c, report);
     fxtap_status status = c.status;
     if (status == FXTAP_OK) {

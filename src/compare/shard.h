@@ -2,7 +2,7 @@
 #ifndef FX_COMPARE_SHARD_H
 #define FX_COMPARE_SHARD_H
 
-#include "compare/codec.h"
+#include "util/codec.h"
 #include "fxtap/compare.h"
 
 void fx_pair_fields(fx_codec *c, fxtap_pair *pair);

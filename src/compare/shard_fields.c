@@ -3,6 +3,22 @@
 
 #include "compare/shard.h"
 
+#define N_OF(array) (sizeof(array) / sizeof *(array))
+
+static void u64_fields(fx_codec *c, uint64_t *const *fields, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        fx_codec_u64(c, fields[i]);
+    }
+}
+
+static void double_fields(fx_codec *c, double *const *fields, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        fx_codec_double(c, fields[i]);
+    }
+}
+
 static void stats_fields(fx_codec *c, fxtap_stats *stats)
 {
     int dtype = (int)stats->dtype;
@@ -11,32 +27,27 @@ static void stats_fields(fx_codec *c, fxtap_stats *stats)
     fx_codec_bool(c, &stats->has_range);
     uint64_t *counts[] = {&stats->count,         &stats->finite_count, &stats->nan_count,      &stats->pos_inf_count,
                           &stats->neg_inf_count, &stats->zero_count,   &stats->subnormal_count};
-    for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
-        fx_codec_u64(c, counts[i]);
-    }
+    u64_fields(c, counts, N_OF(counts));
     double *values[] = {&stats->min,       &stats->max, &stats->abs_max, &stats->mean,
                         &stats->mean_imag, &stats->std, &stats->rms,     &stats->l2_norm};
-    for (size_t i = 0; i < sizeof values / sizeof values[0]; i++) {
-        fx_codec_double(c, values[i]);
-    }
+    double_fields(c, values, N_OF(values));
     fx_codec_i64(c, &stats->min_int);
     fx_codec_i64(c, &stats->max_int);
 }
 
 static void both_stats_fields(fx_codec *c, fxtap_pair *pair)
 {
-    fxtap_stats both[2] = {0};
-    if (fx_codec_is_writing(c)) {
-        both[0] = *pair->golden_stats;
-        both[1] = *pair->target_stats;
+    fxtap_stats *room = fx_codec_room(c, 2, sizeof *room);
+    if (c->status != FXTAP_OK) {
+        return;
     }
-    stats_fields(c, &both[0]);
-    stats_fields(c, &both[1]);
-    if (!fx_codec_is_writing(c)) {
-        const fxtap_stats *read = fx_arena_memdup(c->arena, both, sizeof both);
-        c->status = read == NULL ? FXTAP_E_NOMEM : c->status;
-        pair->golden_stats = read;
-        pair->target_stats = read == NULL ? NULL : read + 1;
+    fxtap_stats golden = room == NULL ? *pair->golden_stats : (fxtap_stats){0};
+    fxtap_stats target = room == NULL ? *pair->target_stats : (fxtap_stats){0};
+    stats_fields(c, room == NULL ? &golden : &room[0]);
+    stats_fields(c, room == NULL ? &target : &room[1]);
+    if (room != NULL) {
+        pair->golden_stats = &room[0];
+        pair->target_stats = &room[1];
     }
 }
 
@@ -46,88 +57,73 @@ static void shape_fields(fx_codec *c, int32_t *ndim, const int64_t **shape)
     int32_t known = *shape == NULL && *ndim > 0 ? 0 : *ndim;
     fx_codec_i32(c, &known);
     fx_codec_count(c, &n, 8);
-    if (!fx_codec_is_writing(c)) {
-        int64_t *read = fx_arena_calloc(c->arena, n, sizeof *read);
-        if (read == NULL) {
-            c->status = FXTAP_E_NOMEM;
-            n = 0;
-        }
-        *ndim = known;
-        *shape = read;
-        if ((size_t)known != n) {
-            fx_codec_fail(c, "a shape that is none");
-            *ndim = 0;
-        }
-    }
-    for (size_t i = 0; i < n; i++) {
-        int64_t extent = (*shape)[i];
+    int64_t *room = fx_codec_room(c, n, sizeof *room);
+    for (size_t i = 0; c->status == FXTAP_OK && i < n; i++) {
+        int64_t extent = room == NULL ? (*shape)[i] : 0;
         fx_codec_i64(c, &extent);
-        if (!fx_codec_is_writing(c)) {
-            ((int64_t *)(uintptr_t)*shape)[i] = extent; /* our own array, a moment ago */
+        if (room != NULL) {
+            room[i] = extent;
         }
     }
+    if (fx_codec_is_writing(c)) {
+        return;
+    }
+    if ((size_t)known != n) {
+        fx_codec_fail(c, "invalid shape");
+    }
+    *ndim = c->status == FXTAP_OK ? known : 0;
+    *shape = room;
 }
 
 static void worst_fields(fx_codec *c, fxtap_pair *pair)
 {
     fx_codec_count(c, &pair->n_worst, 24);
-    fxtap_coordinate *read = NULL;
-    if (!fx_codec_is_writing(c)) {
-        read = fx_arena_calloc(c->arena, pair->n_worst, sizeof *read);
-        if (read == NULL) {
-            c->status = FXTAP_E_NOMEM;
-            pair->n_worst = 0;
-        }
-        pair->worst = read;
-    }
-    for (size_t i = 0; i < pair->n_worst; i++) {
-        fxtap_coordinate point = read == NULL ? pair->worst[i] : (fxtap_coordinate){0};
+    fxtap_coordinate *room = fx_codec_room(c, pair->n_worst, sizeof *room);
+    for (size_t i = 0; c->status == FXTAP_OK && i < pair->n_worst; i++) {
+        fxtap_coordinate point = room == NULL ? pair->worst[i] : (fxtap_coordinate){0};
         fx_codec_u64(c, &point.index);
         fx_codec_double(c, &point.golden);
         fx_codec_double(c, &point.target);
-        if (read != NULL) {
-            read[i] = point;
+        if (room != NULL) {
+            room[i] = point;
         }
+    }
+    if (!fx_codec_is_writing(c)) {
+        pair->worst = room;
     }
 }
 
-/* The bins of one side, or the edges of a graph: an array of numbers that the report owns. */
+/* The bins of one side: an array of numbers that the report owns. */
 static void number_fields(fx_codec *c, size_t n, const uint64_t **numbers)
 {
-    uint64_t *read = NULL;
-    if (!fx_codec_is_writing(c)) {
-        read = fx_arena_calloc(c->arena, n, sizeof *read);
-        if (read == NULL) {
-            c->status = FXTAP_E_NOMEM;
-            return;
-        }
-        *numbers = read;
-    }
-    for (size_t i = 0; i < n; i++) {
-        uint64_t value = read == NULL ? (*numbers)[i] : 0;
+    uint64_t *room = fx_codec_room(c, n, sizeof *room);
+    for (size_t i = 0; c->status == FXTAP_OK && i < n; i++) {
+        uint64_t value = room == NULL ? (*numbers)[i] : 0;
         fx_codec_u64(c, &value);
-        if (read != NULL) {
-            read[i] = value;
+        if (room != NULL) {
+            room[i] = value;
         }
     }
+    *numbers = room != NULL ? room : *numbers;
 }
 
 static void histogram_fields(fx_codec *c, fxtap_pair *pair)
 {
     bool has_some = pair->histograms != NULL;
     fx_codec_bool(c, &has_some);
-    if (!has_some) {
+    fxtap_histograms *room = has_some ? fx_codec_room(c, 1, sizeof *room) : NULL;
+    if (!has_some || c->status != FXTAP_OK) {
         return;
     }
-    fxtap_histograms histograms = fx_codec_is_writing(c) ? *pair->histograms : (fxtap_histograms){0};
+    fxtap_histograms histograms = room == NULL ? *pair->histograms : (fxtap_histograms){0};
     fx_codec_double(c, &histograms.low);
     fx_codec_double(c, &histograms.high);
     fx_codec_count(c, &histograms.n_bins, 16);
     number_fields(c, histograms.n_bins, &histograms.golden);
     number_fields(c, histograms.n_bins, &histograms.target);
-    if (!fx_codec_is_writing(c)) {
-        pair->histograms = fx_arena_memdup(c->arena, &histograms, sizeof histograms);
-        c->status = pair->histograms == NULL ? FXTAP_E_NOMEM : c->status;
+    if (room != NULL) {
+        *room = histograms;
+        pair->histograms = room;
     }
 }
 
@@ -143,52 +139,47 @@ static void neighbour_fields(fx_codec *c, fxtap_neighbour *node)
     fx_codec_double(c, &node->rel_l2);
 }
 
-static void edge_fields(fx_codec *c, fxtap_neighbourhood *around, uint32_t *read)
+static void edge_fields(fx_codec *c, fxtap_neighbourhood *around)
 {
-    for (size_t i = 0; i < 2 * around->n_edges; i++) {
-        uint32_t end = read == NULL ? around->edges[i] : 0;
+    uint32_t *room = fx_codec_room(c, 2 * around->n_edges, sizeof *room);
+    for (size_t i = 0; c->status == FXTAP_OK && i < 2 * around->n_edges; i++) {
+        uint32_t end = room == NULL ? around->edges[i] : 0;
         fx_codec_u32(c, &end);
         if (end >= around->n_nodes) {
-            fx_codec_fail(c, "an edge of a node that is not there");
+            fx_codec_fail(c, "an edge of a missing node");
             end = 0;
         }
-        if (read != NULL) {
-            read[i] = end;
+        if (room != NULL) {
+            room[i] = end;
         }
     }
+    around->edges = room != NULL ? room : around->edges;
 }
 
 static void around_fields(fx_codec *c, fxtap_origin *origin)
 {
     bool has_one = origin->around != NULL;
     fx_codec_bool(c, &has_one);
-    if (!has_one) {
+    fxtap_neighbourhood *room = has_one ? fx_codec_room(c, 1, sizeof *room) : NULL;
+    if (!has_one || c->status != FXTAP_OK) {
         return;
     }
-    bool is_reading = !fx_codec_is_writing(c);
-    fxtap_neighbourhood around = is_reading ? (fxtap_neighbourhood){0} : *origin->around;
+    fxtap_neighbourhood around = room == NULL ? *origin->around : (fxtap_neighbourhood){0};
     fx_codec_count(c, &around.n_nodes, 22);
     fx_codec_count(c, &around.n_edges, 8);
-    fxtap_neighbour *nodes = is_reading ? fx_arena_calloc(c->arena, around.n_nodes, sizeof *nodes) : NULL;
-    uint32_t *edges = is_reading ? fx_arena_calloc(c->arena, 2 * around.n_edges, sizeof *edges) : NULL;
-    fxtap_neighbourhood *kept = is_reading ? fx_arena_calloc(c->arena, 1, sizeof *kept) : NULL;
-    if (is_reading && (nodes == NULL || edges == NULL || kept == NULL)) {
-        c->status = FXTAP_E_NOMEM;
-        return;
-    }
-    for (size_t i = 0; i < around.n_nodes; i++) {
-        fxtap_neighbour node = is_reading ? (fxtap_neighbour){0} : around.nodes[i];
+    fxtap_neighbour *nodes = fx_codec_room(c, around.n_nodes, sizeof *nodes);
+    for (size_t i = 0; c->status == FXTAP_OK && i < around.n_nodes; i++) {
+        fxtap_neighbour node = nodes == NULL ? around.nodes[i] : (fxtap_neighbour){0};
         neighbour_fields(c, &node);
-        if (is_reading) {
+        if (nodes != NULL) {
             nodes[i] = node;
         }
     }
-    edge_fields(c, &around, edges);
-    if (is_reading) {
+    edge_fields(c, &around);
+    if (room != NULL) {
         around.nodes = nodes;
-        around.edges = edges;
-        *kept = around;
-        origin->around = kept;
+        *room = around;
+        origin->around = room;
     }
 }
 
@@ -197,12 +188,12 @@ static void text_fields(fx_codec *c, fxtap_pair *pair)
     const char **texts[] = {&pair->name,        &pair->target_name, &pair->node,        &pair->target,
                             &pair->position,    &pair->source_file, &pair->source_code, &pair->module_path,
                             &pair->golden_path, &pair->target_path, &pair->detail};
-    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+    for (size_t i = 0; i < N_OF(texts); i++) {
         fx_codec_text(c, texts[i]);
     }
     const char **required[] = {&pair->name,        &pair->node,        &pair->target,      &pair->position,
                                &pair->source_file, &pair->source_code, &pair->module_path, &pair->detail};
-    for (size_t i = 0; i < sizeof required / sizeof required[0]; i++) {
+    for (size_t i = 0; i < N_OF(required); i++) {
         *required[i] = *required[i] == NULL ? "" : *required[i];
     }
 }
@@ -231,22 +222,16 @@ static void metric_fields(fx_codec *c, fxtap_pair *pair)
                         &pair->mean_abs_err, &pair->rmse, &pair->cosine,      &pair->rel_l2,
                         &pair->euclidean,    &pair->within_1e3, &pair->within_5e3, &pair->max_ulp,
                         &pair->input_error,  &pair->growth};
-    for (size_t i = 0; i < sizeof values / sizeof values[0]; i++) {
-        fx_codec_double(c, values[i]);
-    }
+    double_fields(c, values, N_OF(values));
     uint64_t *counts[] = {&pair->count,          &pair->max_abs_index, &pair->max_rel_index, &pair->mismatched,
                           &pair->nan_mismatched, &pair->inf_mismatched, &pair->undefined_count};
-    for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
-        fx_codec_u64(c, counts[i]);
-    }
+    u64_fields(c, counts, N_OF(counts));
     worst_fields(c, pair);
     fx_codec_bool(c, &pair->has_hashes);
     if (pair->has_hashes) {
         uint64_t *halves[] = {&pair->golden_hash.high, &pair->golden_hash.low, &pair->target_hash.high,
                               &pair->target_hash.low};
-        for (size_t i = 0; i < sizeof halves / sizeof halves[0]; i++) {
-            fx_codec_u64(c, halves[i]);
-        }
+        u64_fields(c, halves, N_OF(halves));
     }
     bool has_stats = pair->golden_stats != NULL;
     fx_codec_bool(c, &has_stats);
@@ -326,7 +311,5 @@ void fx_rule_fields(fx_codec *c, fxtap_rule *rule)
     fx_codec_text(c, &rule->node);
     double *values[] = {&rule->rtol,    &rule->atol,       &rule->min_cosine,
                         &rule->max_abs, &rule->max_rel_l2, &rule->max_ulp};
-    for (size_t i = 0; i < sizeof values / sizeof values[0]; i++) {
-        fx_codec_double(c, values[i]);
-    }
+    double_fields(c, values, N_OF(values));
 }

@@ -54,7 +54,7 @@ static bool next_word(const char **at, word *out)
 
 static const char *indexed_name(fx_ge_graph *graph, const word *name, size_t index)
 {
-    return fx_slab_printf(&graph->slab, "%.*s%zu", (int)name->length, name->text, index);
+    return fx_arena_printf(&graph->arena, "%.*s%zu", (int)name->length, name->text, index);
 }
 
 /* ---- literals ---- */
@@ -166,13 +166,13 @@ static bool make_inputs(fx_ge_graph *graph, const fx_ge_def *def, const fx_val *
             continue;
         }
         refs[n] = input_ref(graph, value, seen, is_fixed);
-        names[n++] = fx_slab_text(&graph->slab, name.text, name.length);
+        names[n++] = fx_text_copy(&graph->arena, name.text, name.length);
         if (value->kind == FX_VAL_NONE && !name.is_optional) {
             fx_error(FXTAP_E_UNSUPPORTED, "input %zu of %s is missing", i, def->type);
             return false;
         }
     }
-    return !graph->slab.failed;
+    return !graph->arena.failed;
 }
 
 /* ---- outputs ---- */
@@ -195,7 +195,7 @@ static void name_outputs(fx_ge_graph *graph, fx_ge_op *op, const fx_ge_def *def,
     word name;
     while (next_word(&at, &name)) {
         if (!name.is_list) {
-            op->outputs[n++].name = fx_slab_text(&graph->slab, name.text, name.length);
+            op->outputs[n++].name = fx_text_copy(&graph->arena, name.text, name.length);
         }
         for (size_t i = 0; name.is_list && i < n_list_outputs; i++) {
             op->outputs[n++].name = indexed_name(graph, &name, i);
@@ -264,7 +264,7 @@ static bool add_attrs(fx_ge_graph *graph, fx_ge_op *op, const fx_named_val *attr
         size_t kind_length = (size_t)((equals == NULL ? at + length : equals) - colon - 1);
         fx_attr_kind kind = attr_kind(colon + 1, kind_length);
         const fx_val *given = given_value(attrs, n_attrs, at, name_length);
-        const char *name = fx_slab_text(&graph->slab, at, name_length);
+        const char *name = fx_text_copy(&graph->arena, at, name_length);
         if (given == NULL && equals == NULL) {
             fx_error(FXTAP_E_UNSUPPORTED, "attribute %s of %s is missing", name == NULL ? "" : name, op->type);
             return false;
@@ -283,8 +283,8 @@ static bool add_layout_attr(fx_ge_graph *graph, fx_ge_op *op, const char *name, 
 {
     fx_val value = {.kind = FX_VAL_LIST};
     size_t n_places = is_input ? op->n_inputs : op->n_outputs, n = 0;
-    fx_val *items = fx_slab_alloc(&graph->slab, 2 * n_places + 2, sizeof *items);
-    fx_val *indices = fx_slab_alloc(&graph->slab, n_places + 1, sizeof *indices);
+    fx_val *items = fx_arena_calloc(&graph->arena, 2 * n_places + 2, sizeof *items);
+    fx_val *indices = fx_arena_calloc(&graph->arena, n_places + 1, sizeof *indices);
     if (items == NULL || indices == NULL) {
         return false;
     }
@@ -313,7 +313,7 @@ static void set_layouts_now(fx_ge_graph *graph, const char *layouts, fx_ge_desc 
 {
     word format;
     for (size_t i = 0; i < n && next_word(&layouts, &format) && format.text[0] != '>'; i++) {
-        const char *text = format.text[0] == '-' ? NULL : fx_slab_text(&graph->slab, format.text, format.length);
+        const char *text = format.text[0] == '-' ? NULL : fx_text_copy(&graph->arena, format.text, format.length);
         if (text != NULL) {
             descs[i].layout = text;
         }
@@ -394,8 +394,8 @@ fx_ge_op *fx_ge_call(fx_ge_graph *graph, const char *type, const fx_val *args, s
         return NULL;
     }
     size_t n_inputs = count_inputs(def, args, n_args);
-    fx_ref *refs = fx_slab_alloc(&graph->slab, n_inputs + 1, sizeof *refs);
-    const char **names = fx_slab_alloc(&graph->slab, n_inputs + 1, sizeof *names);
+    fx_ref *refs = fx_arena_calloc(&graph->arena, n_inputs + 1, sizeof *refs);
+    const char **names = fx_arena_calloc(&graph->arena, n_inputs + 1, sizeof *names);
     if (refs == NULL || names == NULL || !make_inputs(graph, def, args, n_args, true, refs, names) ||
         !make_inputs(graph, def, args, n_args, false, refs, names)) {
         return NULL;
@@ -413,7 +413,7 @@ fx_ge_op *fx_ge_call(fx_ge_graph *graph, const char *type, const fx_val *args, s
         fx_val yes = {.kind = FX_VAL_BOOL, .u.b = true};
         fx_ge_add_attr(graph, op, "_inputs_all_sym", FX_ATTR_BOOL, yes);
     }
-    if (!add_attrs(graph, op, attrs, n_attrs) || !add_layouts(graph, op) || graph->slab.failed) {
+    if (!add_attrs(graph, op, attrs, n_attrs) || !add_layouts(graph, op) || graph->arena.failed) {
         return NULL;
     }
     py_line(graph, op, args, n_args, attrs, n_attrs);

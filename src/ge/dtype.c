@@ -54,16 +54,6 @@ int fx_ge_dtype_of(fxtap_dtype dtype)
     return FX_GE_UNDEFINED;
 }
 
-fxtap_dtype fx_ge_dtype_to_torch(int ge_dtype)
-{
-    for (size_t i = 0; i < N_PAIRS; i++) {
-        if (PAIRS[i].ge == ge_dtype) {
-            return PAIRS[i].torch;
-        }
-    }
-    return FXTAP_DTYPE_NONE;
-}
-
 const char *fx_ge_dtype_text(int ge_dtype)
 {
     if (ge_dtype < 0 || (size_t)ge_dtype >= sizeof TEXTS / sizeof TEXTS[0]) {

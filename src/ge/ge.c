@@ -7,90 +7,40 @@
 #include "util/error.h"
 #include "util/memory.h"
 
-/* ---- names: a hash table from text to a count ---- */
+/* ---- names ---- */
 
-typedef struct fx_name_slot {
-    const char *text; /* NULL: free */
-    size_t count;     /* operators of this type so far */
-    bool is_taken;    /* an operator has this name */
-} fx_name_slot;
+typedef struct op_name { /* the value of a text */
+    size_t count;  /* operators of this type so far */
+    bool is_taken; /* an operator has this name */
+} op_name;
 
-typedef struct fx_name_table {
-    fx_name_slot *slots;
-    size_t n_slots; /* a power of two */
-    size_t n_used;
-} fx_name_table;
-
-static size_t hash_text(const char *text)
+/* What is known of a text, made where it is not there. NULL: no memory. */
+static op_name *name_of(fx_ge_graph *graph, const char *text)
 {
-    uint64_t hash = 1469598103934665603u;
-    for (; *text != 0; text++) {
-        hash = (hash ^ (unsigned char)*text) * 1099511628211u;
+    fx_texts_entry *entry = fx_texts_add(&graph->names, text, strlen(text));
+    if (entry != NULL && entry->value == NULL) {
+        entry->value = fx_arena_calloc(&graph->arena, 1, sizeof(op_name));
     }
-    return (size_t)(hash ^ hash >> 32);
-}
-
-static fx_name_slot *probe(fx_name_slot *slots, size_t n_slots, const char *text)
-{
-    size_t at = hash_text(text) & (n_slots - 1);
-    while (slots[at].text != NULL && strcmp(slots[at].text, text) != 0) {
-        at = (at + 1) & (n_slots - 1);
-    }
-    return &slots[at];
-}
-
-static bool grow_names(fx_ge_graph *graph)
-{
-    fx_name_table *table = graph->names;
-    size_t n_slots = table->n_slots == 0 ? 256 : table->n_slots * 2;
-    fx_name_slot *slots = fx_slab_alloc(&graph->slab, n_slots, sizeof *slots);
-    if (slots == NULL) {
-        return false;
-    }
-    for (size_t i = 0; i < table->n_slots; i++) {
-        if (table->slots[i].text != NULL) {
-            *probe(slots, n_slots, table->slots[i].text) = table->slots[i];
-        }
-    }
-    table->slots = slots;
-    table->n_slots = n_slots;
-    return true;
-}
-
-/* The slot of a text, made where it is not there. NULL: no memory. */
-static fx_name_slot *name_slot(fx_ge_graph *graph, const char *text)
-{
-    fx_name_table *table = graph->names;
-    if ((table->n_used + 1) * 2 > table->n_slots && !grow_names(graph)) {
-        return NULL;
-    }
-    fx_name_slot *slot = probe(table->slots, table->n_slots, text);
-    if (slot->text == NULL) {
-        slot->text = fx_slab_text(&graph->slab, text, strlen(text));
-        if (slot->text == NULL) {
-            return NULL;
-        }
-        table->n_used++;
-    }
-    return slot;
+    graph->arena.failed |= entry == NULL;
+    return entry != NULL ? entry->value : NULL;
 }
 
 static const char *take_name(fx_ge_graph *graph, const char *type)
 {
     for (;;) {
-        fx_name_slot *slot = name_slot(graph, type);
-        if (slot == NULL) {
+        op_name *counted = name_of(graph, type);
+        if (counted == NULL) {
             return NULL;
         }
-        size_t count = slot->count++;
-        const char *name = count == 0 ? slot->text : fx_slab_printf(&graph->slab, "%s_%zu", type, count);
-        fx_name_slot *own = name == NULL ? NULL : name_slot(graph, name);
+        size_t count = counted->count++;
+        const char *text = count == 0 ? type : fx_arena_printf(&graph->arena, "%s_%zu", type, count);
+        op_name *own = text == NULL ? NULL : name_of(graph, text);
         if (own == NULL) {
             return NULL;
         }
         if (!own->is_taken) {
             own->is_taken = true;
-            return own->text;
+            return fx_texts_keep(&graph->names, text, strlen(text));
         }
     }
 }
@@ -105,12 +55,9 @@ fx_ge_graph *fx_ge_graph_new(void)
     }
     graph->with_py = true;
     fxtap_buffer_init(&graph->py);
-    fx_slab_init(&graph->slab);
-    graph->names = fx_slab_alloc(&graph->slab, 1, sizeof *graph->names);
-    if (graph->names == NULL) {
-        fx_ge_graph_free(graph);
-        return NULL;
-    }
+    fx_arena_init(&graph->arena);
+    graph->arena.stays_failed = true;
+    graph->names.arena = &graph->arena;
     return graph;
 }
 
@@ -125,13 +72,14 @@ void fx_ge_graph_free(fx_ge_graph *graph)
     }
     fxtap_graph_free(graph->record);
     fx_free(graph->ops);
-    fx_slab_clear(&graph->slab);
+    fx_texts_clear(&graph->names);
+    fx_arena_clear(&graph->arena);
     fx_free(graph);
 }
 
 fxtap_status fx_ge_graph_status(const fx_ge_graph *graph)
 {
-    if (graph->slab.failed) {
+    if (graph->arena.failed) {
         return FXTAP_E_NOMEM;
     }
     return fxtap_buffer_status(&graph->py);
@@ -141,14 +89,14 @@ fxtap_status fx_ge_graph_status(const fx_ge_graph *graph)
 
 fx_ge_op *fx_ge_add_op(fx_ge_graph *graph, const char *type, const char *name, size_t n_inputs, size_t n_outputs)
 {
-    fx_slab *slab = &graph->slab;
-    fx_ge_op *op = fx_slab_alloc(slab, 1, sizeof *op);
+    fx_arena *arena = &graph->arena;
+    fx_ge_op *op = fx_arena_calloc(arena, 1, sizeof *op);
     if (op == NULL) {
         return NULL;
     }
-    op->inputs = fx_slab_alloc(slab, n_inputs + 1, sizeof *op->inputs);
-    op->input_descs = fx_slab_alloc(slab, n_inputs + 1, sizeof *op->input_descs);
-    op->outputs = fx_slab_alloc(slab, n_outputs + 1, sizeof *op->outputs);
+    op->inputs = fx_arena_calloc(arena, n_inputs + 1, sizeof *op->inputs);
+    op->input_descs = fx_arena_calloc(arena, n_inputs + 1, sizeof *op->input_descs);
+    op->outputs = fx_arena_calloc(arena, n_outputs + 1, sizeof *op->outputs);
     op->type = type;
     op->n_inputs = n_inputs;
     op->n_outputs = n_outputs;
@@ -158,7 +106,7 @@ fx_ge_op *fx_ge_add_op(fx_ge_graph *graph, const char *type, const char *name, s
         return NULL;
     }
     if (!fx_grow((void **)&graph->ops, &graph->ops_capacity, graph->n_ops + 1, sizeof *graph->ops)) {
-        slab->failed = true;
+        arena->failed = true;
         return NULL;
     }
     for (size_t i = 0; i < n_outputs; i++) {
@@ -177,8 +125,8 @@ void fx_ge_truncate(fx_ge_graph *graph, size_t n_ops)
 {
     while (graph->n_ops > n_ops) {
         const fx_ge_op *op = graph->ops[--graph->n_ops];
-        fx_name_slot *own = name_slot(graph, op->name);
-        fx_name_slot *counted = name_slot(graph, op->counted_as);
+        op_name *own = name_of(graph, op->name);
+        op_name *counted = name_of(graph, op->counted_as);
         if (own != NULL) {
             own->is_taken = false;
         }
@@ -188,11 +136,11 @@ void fx_ge_truncate(fx_ge_graph *graph, size_t n_ops)
     }
 }
 
-static bool push_attr(fx_slab *slab, fx_ge_attr **attrs, size_t *n, size_t *capacity, const fx_ge_attr *attr)
+static bool push_attr(fx_arena *arena, fx_ge_attr **attrs, size_t *n, size_t *capacity, const fx_ge_attr *attr)
 {
     if (*n == *capacity) {
         size_t wanted = *capacity == 0 ? 2 : *capacity * 2;
-        fx_ge_attr *more = fx_slab_alloc(slab, wanted, sizeof *more);
+        fx_ge_attr *more = fx_arena_calloc(arena, wanted, sizeof *more);
         if (more == NULL) {
             return false;
         }
@@ -209,13 +157,13 @@ static bool push_attr(fx_slab *slab, fx_ge_attr **attrs, size_t *n, size_t *capa
 bool fx_ge_add_attr(fx_ge_graph *graph, fx_ge_op *op, const char *name, fx_attr_kind kind, fx_val value)
 {
     fx_ge_attr attr = {name, kind, value};
-    return push_attr(&graph->slab, &op->attrs, &op->n_attrs, &op->attrs_capacity, &attr);
+    return push_attr(&graph->arena, &op->attrs, &op->n_attrs, &op->attrs_capacity, &attr);
 }
 
 bool fx_ge_add_graph_attr(fx_ge_graph *graph, const char *name, fx_attr_kind kind, fx_val value)
 {
     fx_ge_attr attr = {name, kind, value};
-    return push_attr(&graph->slab, &graph->attrs, &graph->n_attrs, &graph->attrs_capacity, &attr);
+    return push_attr(&graph->arena, &graph->attrs, &graph->n_attrs, &graph->attrs_capacity, &attr);
 }
 
 const fx_ge_attr *fx_ge_find_attr(const fx_ge_op *op, const char *name)
@@ -276,7 +224,7 @@ static const int64_t *const_dims(fx_ge_graph *graph, const fx_val *value, size_t
     if (value->kind != FX_VAL_LIST && value->kind != FX_VAL_TUPLE) {
         return NULL;
     }
-    int64_t *dims = fx_slab_alloc(&graph->slab, 1, sizeof *dims);
+    int64_t *dims = fx_arena_calloc(&graph->arena, 1, sizeof *dims);
     if (dims != NULL) {
         dims[0] = (int64_t)value->u.list.n;
         *n_out = 1;
@@ -293,7 +241,7 @@ static bool set_const_bytes(fx_ge_graph *graph, fx_ge_op *op, const fx_val *valu
     }
     bool is_list = value->kind == FX_VAL_LIST || value->kind == FX_VAL_TUPLE;
     size_t n = (is_list ? value->u.list.n : 1) * fx_ge_dtype_bytes(dtype);
-    uint8_t *bytes = fx_slab_alloc(&graph->slab, n + 1, 1);
+    uint8_t *bytes = fx_arena_calloc(&graph->arena, n + 1, 1);
     if (bytes == NULL) {
         return false;
     }
@@ -325,15 +273,15 @@ fx_ref fx_ge_named_const(fx_ge_graph *graph, const char *name, const fx_val *val
     if (graph->with_py) {
         fx_val_source(&text, value);
         op->inline_text =
-            fx_slab_printf(&graph->slab, "ge.Const(%s, dtype=%d)", text.bytes == NULL ? "" : text.bytes, dtype);
+            fx_arena_printf(&graph->arena, "ge.Const(%s, dtype=%d)", text.bytes == NULL ? "" : text.bytes, dtype);
         text.length = 0;
     }
     fx_val_repr(&text, value);
     fx_val readable = {.kind = FX_VAL_TEXT};
-    readable.u.text.bytes = fx_slab_text(&graph->slab, text.bytes == NULL ? "" : text.bytes, text.length);
+    readable.u.text.bytes = fx_text_copy(&graph->arena, text.bytes == NULL ? "" : text.bytes, text.length);
     readable.u.text.length = text.length;
     if (fxtap_buffer_status(&text) != FXTAP_OK) {
-        graph->slab.failed = true;
+        graph->arena.failed = true;
     }
     fxtap_buffer_clear(&text);
     fx_ge_desc *desc = &op->outputs[0];
@@ -342,7 +290,7 @@ fx_ref fx_ge_named_const(fx_ge_graph *graph, const char *name, const fx_val *val
     desc->layout = "ND";
     desc->dims = const_dims(graph, value, &desc->n_dims);
     if (!set_const_bytes(graph, op, value, dtype) || !fx_ge_add_attr(graph, op, "value", FX_ATTR_CONST, *value) ||
-        !fx_ge_add_attr(graph, op, "_readable_value", FX_ATTR_TEXT, readable) || graph->slab.failed) {
+        !fx_ge_add_attr(graph, op, "_readable_value", FX_ATTR_TEXT, readable) || graph->arena.failed) {
         return none;
     }
     fx_ref ref = {op, 0};

@@ -1,7 +1,7 @@
 /*
  * ge.h - a graph of GE operators: what the lowering builds and the printers write.
  *
- * Everything hangs on the graph's slab and is freed with it. Operators are kept in the order of their creation, which
+ * Everything hangs on the graph's arena and is freed with it. Operators are kept in the order of their creation, which
  * is the order of the text form; an input holds a copy of its producer's description as it was when the operator
  * was made, since later changes of the producer do not show there. Dtypes are GE's numbers (0 float, 1 float16, ...).
  */
@@ -14,7 +14,8 @@
 
 #include "fxtap/graph.h"
 #include "fxtap/output.h"
-#include "util/slab.h"
+#include "util/arena.h"
+#include "util/texts.h"
 #include "ge/table.h"
 
 enum { /* the GE data types that the lowering names; the whole list is in ge_dtype.c */
@@ -153,12 +154,12 @@ typedef struct fx_ge_body { /* of a cond, while_loop, map */
 } fx_ge_body;
 
 typedef struct fx_ge_graph {
-    fx_slab slab;
+    fx_arena arena;
     fx_ge_op **ops;
     size_t n_ops, ops_capacity;
     fx_ge_attr *attrs; /* of the graph itself */
     size_t n_attrs, attrs_capacity;
-    struct fx_name_table *names;
+    fx_texts names;
     bool with_py;    /* the py form is wanted: true in a new graph */
     fxtap_buffer py; /* the py form, written as the graph is built */
     const char *path; /* of a body, borrowed; NULL: the graph itself */
@@ -176,7 +177,6 @@ fxtap_status fx_ge_graph_status(const fx_ge_graph *graph);
 /* ---- dtypes ---- */
 
 int fx_ge_dtype_of(fxtap_dtype dtype);           /* FX_GE_UNDEFINED where GE has none */
-fxtap_dtype fx_ge_dtype_to_torch(int ge_dtype);  /* FXTAP_DTYPE_NONE where torch has none */
 const char *fx_ge_dtype_text(int ge_dtype);      /* "DT_FLOAT"; NULL outside the enumeration */
 bool fx_ge_dtype_by_name(const char *name, size_t length, int *out); /* f32, bf16, i64, bool ... */
 size_t fx_ge_dtype_bytes(int ge_dtype);          /* of one element; 0 where there is none */
@@ -222,8 +222,6 @@ fx_ge_op *fx_ge_call(fx_ge_graph *graph, const char *type, const fx_val *args, s
 void fx_ge_print_txt(const fx_ge_graph *graph, const char *name, fxtap_buffer *out);
 /* The same as a TensorFlow GraphDef in text. */
 void fx_ge_print_pbtxt(const fx_ge_graph *graph, fxtap_buffer *out);
-/* The py form: header and body. */
-void fx_ge_print_py(const fx_ge_graph *graph, fxtap_buffer *out);
 
 /* Parts of the text form, at an indentation in blanks; for print_pbtxt.c. */
 void fx_txt_desc(fxtap_buffer *out, int indent, const fx_ge_desc *desc);

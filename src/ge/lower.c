@@ -16,7 +16,7 @@ void fx_lower_raise(fx_lower *lower, const char *format, ...)
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
-    lower->raised = fx_slab_text(&lower->ge->slab, text, strlen(text));
+    lower->raised = fx_text_copy(&lower->ge->arena, text, strlen(text));
     if (lower->raised == NULL) {
         lower->raised = "out of memory";
     }
@@ -30,10 +30,10 @@ static const char *output_name(fx_lower *lower, size_t index)
     const char *target = lower->desc.target;
     const char *dot = strchr(target, '.');
     if (strncmp(target, "operator.", 9) == 0 || strncmp(target, "math.", 5) == 0) {
-        return fx_slab_printf(&lower->ge->slab, "%s-<built-in function %s>.OUTPUT.%zu", lower->desc.name, dot + 1,
+        return fx_arena_printf(&lower->ge->arena, "%s-<built-in function %s>.OUTPUT.%zu", lower->desc.name, dot + 1,
                               index);
     }
-    return fx_slab_printf(&lower->ge->slab, "%s-%s.OUTPUT.%zu", lower->desc.name, target, index);
+    return fx_arena_printf(&lower->ge->arena, "%s-%s.OUTPUT.%zu", lower->desc.name, target, index);
 }
 
 void fx_describe(fx_lower *lower, fx_ref ref, fxtap_value meta, const char *fx_name)
@@ -248,7 +248,7 @@ static fx_val lower_call(fx_lower *lower)
                                         ? "TorchAir has a lowering for it that has not been measured"
                                         : "TorchAir has no lowering for it");
     }
-    if (lower->raised != NULL && lower->status == FXTAP_OK && !lower->ge->slab.failed) {
+    if (lower->raised != NULL && lower->status == FXTAP_OK && !lower->ge->arena.failed) {
         const char *why = lower->raised;
         lower->raised = NULL;
         take_back(lower, &before);
@@ -337,7 +337,7 @@ static void add_output(fx_lower *lower, fxtap_value value, fx_val *outputs, size
 /* Adds an input to the NetOutput: its description has the shape that the record knows. */
 static void connect_output(fx_lower *lower, fx_ge_op *op, size_t index, const fx_val *value)
 {
-    fx_ge_set_input(op, index, fx_slab_printf(&lower->ge->slab, "input%zu", index), value->u.ref);
+    fx_ge_set_input(op, index, fx_arena_printf(&lower->ge->arena, "input%zu", index), value->u.ref);
     fx_ge_desc *desc = &op->input_descs[index];
     desc->has_shape = fx_meta_dims(lower, value->meta, &desc->dims, &desc->n_dims) || desc->has_shape;
 }
@@ -363,7 +363,7 @@ static void lower_output(fx_lower *lower)
     } else {
         n_items = list == 0 ? 0 : 1;
     }
-    fx_val *outputs = fx_slab_alloc(&lower->ge->slab, n_items + 1, sizeof *outputs);
+    fx_val *outputs = fx_arena_calloc(&lower->ge->arena, n_items + 1, sizeof *outputs);
     if (outputs == NULL) {
         return;
     }
@@ -408,18 +408,18 @@ static void lower_node(fx_lower *lower)
 static fxtap_status walk(fx_lower *lower)
 {
     size_t n = fxtap_graph_node_count(lower->graph);
-    fx_slab *slab = &lower->ge->slab;
-    lower->results = fx_slab_alloc(slab, n + 1, sizeof *lower->results);
-    lower->pending = fx_slab_alloc(slab, n + 1, sizeof *lower->pending);
-    lower->root = fx_slab_alloc(slab, n + 1, sizeof *lower->root);
-    lower->made = fx_slab_alloc(slab, n + 1, sizeof *lower->made);
-    lower->weight = fx_slab_alloc(slab, n + 1, sizeof *lower->weight);
+    fx_arena *arena = &lower->ge->arena;
+    lower->results = fx_arena_calloc(arena, n + 1, sizeof *lower->results);
+    lower->pending = fx_arena_calloc(arena, n + 1, sizeof *lower->pending);
+    lower->root = fx_arena_calloc(arena, n + 1, sizeof *lower->root);
+    lower->made = fx_arena_calloc(arena, n + 1, sizeof *lower->made);
+    lower->weight = fx_arena_calloc(arena, n + 1, sizeof *lower->weight);
     if (lower->results == NULL || lower->pending == NULL || lower->root == NULL || lower->made == NULL ||
         lower->weight == NULL ||
-        !fx_collect_recipes(slab, &lower->recipes) || !fx_lower_find_bodies(lower)) {
+        !fx_collect_recipes(arena, &lower->recipes) || !fx_lower_find_bodies(lower)) {
         return FXTAP_E_NOMEM;
     }
-    for (size_t i = 0; i < n && lower->status == FXTAP_OK && !slab->failed; i++) {
+    for (size_t i = 0; i < n && lower->status == FXTAP_OK && !arena->failed; i++) {
         lower->node = (fxtap_node)i;
         lower->desc.struct_size = sizeof lower->desc;
         lower->status = fxtap_graph_node(lower->graph, lower->node, &lower->desc);
@@ -442,7 +442,9 @@ fxtap_status fx_lower_record(const fxtap_graph *lowered, bool with_py, const cha
     }
     lower.ge->with_py = with_py;
     lower.ge->path = path;
+    lower.seen.arena = &lower.ge->arena;
     fxtap_status status = walk(&lower);
+    fx_texts_clear(&lower.seen);
     if (status != FXTAP_OK) {
         fx_ge_graph_free(lower.ge);
         return status;

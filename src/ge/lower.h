@@ -50,8 +50,7 @@ typedef struct fx_lower {
     fxtap_node *made;           /* pending views made for this node: unmade when it cannot be lowered */
     size_t n_made;
     const char *raised;         /* why the node cannot be lowered; NULL: it can */
-    const char **seen_sources;  /* hash set of the "# File" texts already written */
-    size_t n_seen, seen_capacity;
+    fx_texts seen;              /* places in the source whose "# File" texts have been written */
     fx_symbol *symbols;
     size_t n_symbols, symbols_capacity;
     fx_ref seed, offsets;       /* of the random operators; op NULL before the first one */
@@ -71,8 +70,6 @@ fxtap_status fx_lower_passes(const fxtap_graph *aot, fxtap_graph **out);
  */
 fxtap_status fx_lower_graph(const fxtap_graph *aot, bool with_py, fx_ge_graph **out);
 
-/* True where there is a recipe for the target, "aten.add.Tensor". */
-bool fx_lower_supports(const char *target);
 /* True where the operator's result may share its first argument's memory. */
 bool fx_lower_is_view(const fx_recipe_list *recipes, const char *target);
 
@@ -106,7 +103,7 @@ void fx_lower_raise(fx_lower *lower, const char *format, ...) __attribute__((for
 fx_val fx_lower_value(fx_lower *lower, fxtap_value value);
 fx_val fx_lower_node_value(fx_lower *lower, fxtap_node node); /* the result of a node, its pending view made */
 
-/* A Data operator, with its py line. `dims` and `meta` are on the slab. */
+/* A Data operator, with its py line. `dims` and `meta` are on the arena. */
 fx_ge_op *fx_lower_add_data(fx_lower *lower, const char *name, int dtype, const int64_t *dims, size_t n_dims,
                             const char *place);
 
@@ -116,7 +113,7 @@ bool fx_lower_arguments(fx_lower *lower, fx_val *positional, fx_val *named);
 
 /* Runs the recipe on the current node. */
 fx_val fx_run_recipe(fx_lower *lower, const fx_recipe *recipe);
-bool fx_collect_recipes(fx_slab *slab, fx_recipe_list *out); /* false: no memory */
+bool fx_collect_recipes(fx_arena *arena, fx_recipe_list *out); /* false: no memory */
 const fx_recipe *fx_find_recipe(const fx_recipe_list *list, const char *target); /* NULL: there is none */
 
 /* What the record says of a tensor, written into its description. `fx_name`: the name of the node's output, or NULL. */
@@ -144,7 +141,7 @@ void fx_value_text(fxtap_buffer *out, const fxtap_graph *graph, fxtap_value valu
 fx_ref fx_random_seed(fx_lower *lower);
 fx_ref fx_random_offset(fx_lower *lower);
 
-/* Meta of a value: its dims (-1: symbolic) on the slab; false where it is no tensor. */
+/* Meta of a value: its dims (-1: symbolic) on the arena; false where it is no tensor. */
 bool fx_meta_dims(fx_lower *lower, fxtap_value meta, const int64_t **dims_out, size_t *n_out);
 bool fx_same_shape(const fx_lower *lower, fxtap_value a, fxtap_value b); /* symbols compared by their text */
 int fx_meta_dtype(const fx_lower *lower, fxtap_value meta); /* FX_GE_UNDEFINED where it is no tensor */

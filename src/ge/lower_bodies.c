@@ -23,7 +23,7 @@ bool fx_lower_find_bodies(fx_lower *lower)
     if (n == 0) {
         return true;
     }
-    ge->bodies = fx_slab_alloc(&ge->slab, n, sizeof *ge->bodies);
+    ge->bodies = fx_arena_calloc(&ge->arena, n, sizeof *ge->bodies);
     if (ge->bodies == NULL) {
         return false;
     }
@@ -39,11 +39,11 @@ bool fx_lower_find_bodies(fx_lower *lower)
     }
     for (size_t i = 0; i < n; i++) {
         fx_ge_body *body = &ge->bodies[i];
-        const char *name = body->name != NULL ? body->name : fx_slab_printf(&ge->slab, "graph_%zu", i);
+        const char *name = body->name != NULL ? body->name : fx_arena_printf(&ge->arena, "graph_%zu", i);
         body->name = name;
-        body->path = ge->path == NULL || name == NULL ? name : fx_slab_printf(&ge->slab, "%s/%s", ge->path, name);
+        body->path = ge->path == NULL || name == NULL ? name : fx_arena_printf(&ge->arena, "%s/%s", ge->path, name);
     }
-    return !ge->slab.failed;
+    return !ge->arena.failed;
 }
 
 /* The text of a body four blanks further in: continued lines of its constants too, which stand in brackets. */

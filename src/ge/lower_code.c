@@ -195,7 +195,7 @@ const char *fx_meta_text(fx_lower *lower, fxtap_value meta, size_t *length_out)
     }
     *length_out = text.length;
     if (text.length > 0) {
-        copy = fx_slab_text(&lower->ge->slab, text.bytes, text.length);
+        copy = fx_text_copy(&lower->ge->arena, text.bytes, text.length);
     }
     if (fxtap_buffer_status(&text) != FXTAP_OK) {
         lower->status = FXTAP_E_NOMEM;
@@ -285,52 +285,39 @@ static const char *last_frame(const char *trace)
     return last;
 }
 
-/* Of file and line number, which all texts of one line begin with. */
-static uint64_t hash_of_line(const char *text)
+/* Bytes of file and line number, which all texts of one line begin with. */
+static size_t place_length(const char *text)
 {
     static const char mark[] = "\", line ";
-    uint64_t hash = 1469598103934665603u;
     const char *number = strstr(text, mark);
-    const char *end = number == NULL ? text + strlen(text) : number + strlen(mark);
-    end += number == NULL ? 0 : strspn(end, "0123456789");
-    for (const char *c = text; c < end; c++) {
-        hash = (hash ^ (unsigned char)*c) * 1099511628211u;
-    }
-    return hash;
+    return number == NULL ? strlen(text) : (size_t)(number - text) + strlen(mark) + strspn(number + strlen(mark), "0123456789");
 }
 
+typedef struct seen {
+    const char *text;
+    struct seen *next; /* of the same line */
+} seen;
+
 /*
- * False where a text was seen, or one that begins with it: a statement's own text is not told again once that of a part
- * of it was, which goes on with the marks under that part.
+ * False where a text was seen, or one that begins with it: a statement's own text is not repeated once that of a part
+ * of it was written, which goes on with the marks under that part.
  */
 static bool is_first_sight(fx_lower *lower, const char *text)
 {
-    uint64_t hash = hash_of_line(text);
+    fx_texts_entry *place = fx_texts_add(&lower->seen, text, place_length(text));
     size_t length = strlen(text);
-    if ((lower->n_seen + 1) * 2 > lower->seen_capacity) {
-        size_t old = lower->seen_capacity, wanted = old == 0 ? 64 : old * 2;
-        const char **slots = fx_slab_alloc(&lower->ge->slab, wanted, sizeof *slots);
-        const char **before = lower->seen_sources;
-        if (slots == NULL) {
-            return false;
-        }
-        lower->seen_sources = slots;
-        lower->seen_capacity = wanted;
-        lower->n_seen = 0;
-        for (size_t i = 0; i < old; i++) {
-            if (before[i] != NULL) {
-                is_first_sight(lower, before[i]);
-            }
-        }
-    }
-    size_t at = (size_t)hash & (lower->seen_capacity - 1);
-    for (; lower->seen_sources[at] != NULL; at = (at + 1) & (lower->seen_capacity - 1)) {
-        if (strncmp(lower->seen_sources[at], text, length) == 0) {
+    for (const seen *s = place == NULL ? NULL : place->value; s != NULL; s = s->next) {
+        if (strncmp(s->text, text, length) == 0) {
             return false;
         }
     }
-    lower->seen_sources[at] = text;
-    lower->n_seen++;
+    seen *added = place == NULL ? NULL : fx_arena_calloc(&lower->ge->arena, 1, sizeof *added);
+    if (added == NULL) {
+        lower->ge->arena.failed = true;
+        return false;
+    }
+    *added = (seen){text, place->value};
+    place->value = added;
     return true;
 }
 
@@ -347,7 +334,7 @@ static void file_line(fx_lower *lower, const char *trace)
         append_line_text(&text, at, length);
         at += length + (at[length] != 0);
     }
-    const char *copy = text.length == 0 ? NULL : fx_slab_text(&lower->ge->slab, text.bytes, text.length);
+    const char *copy = text.length == 0 ? NULL : fx_text_copy(&lower->ge->arena, text.bytes, text.length);
     fxtap_buffer_clear(&text);
     if (copy != NULL && is_first_sight(lower, copy)) {
         fxtap_buffer_printf(&lower->ge->py, "\n# %s\n", copy);

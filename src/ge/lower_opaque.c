@@ -27,7 +27,7 @@ static fx_ref *all_refs(fx_lower *lower, const fx_val *values, size_t n_values, 
     for (size_t i = 0; i < n_values; i++) {
         collect_refs(&values[i], NULL, &n);
     }
-    fx_ref *refs = fx_slab_alloc(&lower->ge->slab, n + 1, sizeof *refs);
+    fx_ref *refs = fx_arena_calloc(&lower->ge->arena, n + 1, sizeof *refs);
     *n_out = 0;
     for (size_t i = 0; refs != NULL && i < n_values; i++) {
         collect_refs(&values[i], refs, n_out);
@@ -53,7 +53,7 @@ static void describe_opaque(fx_lower *lower, fx_ge_op *op, const char *why)
     fx_val text = {.kind = FX_VAL_TEXT};
     fxtap_buffer_init(&code);
     fx_lower_code(lower, &code, true);
-    text.u.text.bytes = fx_slab_text(&lower->ge->slab, code.bytes == NULL ? "" : code.bytes, code.length);
+    text.u.text.bytes = fx_text_copy(&lower->ge->arena, code.bytes == NULL ? "" : code.bytes, code.length);
     text.u.text.length = code.length;
     if (fxtap_buffer_status(&code) != FXTAP_OK) {
         lower->status = FXTAP_E_NOMEM;
@@ -82,7 +82,7 @@ fx_val fx_lower_opaque(fx_lower *lower, const char *why)
     fx_val none = {.kind = FX_VAL_NONE};
     const fxtap_node_desc *desc = &lower->desc;
     size_t n_values = desc->n_args + desc->n_kwargs;
-    fx_val *arguments = fx_slab_alloc(&lower->ge->slab, n_values + 1, sizeof *arguments);
+    fx_val *arguments = fx_arena_calloc(&lower->ge->arena, n_values + 1, sizeof *arguments);
     for (size_t i = 0; i < n_values && arguments != NULL; i++) {
         arguments[i] = fx_lower_value(lower, i < desc->n_args ? desc->args[i] : desc->kwarg_values[i - desc->n_args]);
     }
@@ -94,23 +94,23 @@ fx_val fx_lower_opaque(fx_lower *lower, const char *why)
     if (kind == FXTAP_V_LIST || kind == FXTAP_V_TUPLE) {
         fxtap_value_items(lower->graph, desc->meta, &n_outputs);
     }
-    const char *type = fx_slab_text(&lower->ge->slab, desc->target, strlen(desc->target));
+    const char *type = fx_text_copy(&lower->ge->arena, desc->target, strlen(desc->target));
     fx_ge_op *op = type == NULL ? NULL : fx_ge_add_op(lower->ge, type, desc->name, n_refs, n_outputs);
     if (op == NULL) {
         return none;
     }
     for (size_t i = 0; i < n_refs; i++) {
-        fx_ge_set_input(op, i, fx_slab_printf(&lower->ge->slab, "x%zu", i), refs[i]);
+        fx_ge_set_input(op, i, fx_arena_printf(&lower->ge->arena, "x%zu", i), refs[i]);
     }
     fx_val items = fx_val_list(lower, NULL, 0);
-    fx_val *values = fx_slab_alloc(&lower->ge->slab, n_outputs + 1, sizeof *values);
+    fx_val *values = fx_arena_calloc(&lower->ge->arena, n_outputs + 1, sizeof *values);
     if (values == NULL) {
         return none;
     }
     for (size_t i = 0; i < n_outputs; i++) {
         fx_ref ref = {op, (int32_t)i};
         values[i] = fx_val_ref(ref);
-        op->outputs[i].name = fx_slab_printf(&lower->ge->slab, "y%zu", i);
+        op->outputs[i].name = fx_arena_printf(&lower->ge->arena, "y%zu", i);
     }
     describe_opaque(lower, op, why);
     for (size_t i = 0; i < n_values && arguments != NULL; i++) {
@@ -143,8 +143,8 @@ static bool is_empty_tensor(fx_lower *lower, fxtap_value meta)
 /* The arguments' pending views are made even where the operator is not lowered. */
 static void make_arguments(fx_lower *lower)
 {
-    fx_val *positional = fx_slab_alloc(&lower->ge->slab, lower->desc.n_args + 1, sizeof *positional);
-    fx_val *named = fx_slab_alloc(&lower->ge->slab, lower->desc.n_kwargs + 1, sizeof *named);
+    fx_val *positional = fx_arena_calloc(&lower->ge->arena, lower->desc.n_args + 1, sizeof *positional);
+    fx_val *named = fx_arena_calloc(&lower->ge->arena, lower->desc.n_kwargs + 1, sizeof *named);
     if (positional != NULL && named != NULL) {
         fx_lower_arguments(lower, positional, named);
     }
@@ -187,7 +187,7 @@ bool fx_lower_empty(fx_lower *lower, fx_val *out)
             return false;
         }
     }
-    fx_val *values = fx_slab_alloc(&lower->ge->slab, n + 1, sizeof *values);
+    fx_val *values = fx_arena_calloc(&lower->ge->arena, n + 1, sizeof *values);
     if (values == NULL || n == 0) {
         return false;
     }

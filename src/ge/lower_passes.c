@@ -80,7 +80,7 @@ typedef struct size_node {
 /* The symbolic inputs that are read off a tensor, in their order. */
 static size_node *find_sizes(fx_passes *p, size_t *n_out)
 {
-    size_node *sizes = fx_slab_alloc(&p->slab, p->n + 1, sizeof *sizes);
+    size_node *sizes = fx_arena_calloc(&p->arena, p->n + 1, sizeof *sizes);
     size_t n = 0, number = 0;
     for (fxtap_node i = 0; sizes != NULL && i < p->n; i++) {
         fxtap_node_desc desc;
@@ -91,7 +91,7 @@ static size_node *find_sizes(fx_passes *p, size_t *n_out)
             continue;
         }
         do {
-            sizes[n].name = number == 0 ? "sym_size" : fx_slab_printf(&p->slab, "sym_size_%zu", number);
+            sizes[n].name = number == 0 ? "sym_size" : fx_arena_printf(&p->arena, "sym_size_%zu", number);
             number++;
         } while (sizes[n].name != NULL && fxtap_graph_find_node(p->from, sizes[n].name, &taken) == FXTAP_OK);
         sizes[n++].symbol = i;
@@ -106,7 +106,7 @@ static fxtap_status copy_value(fx_passes *p, fxtap_value value, fxtap_value *out
 
 static fxtap_status copy_values(fx_passes *p, const fxtap_value *values, size_t n, fxtap_value **out)
 {
-    fxtap_value *copies = fx_slab_alloc(&p->slab, n + 1, sizeof *copies);
+    fxtap_value *copies = fx_arena_calloc(&p->arena, n + 1, sizeof *copies);
     if (copies == NULL) {
         return FXTAP_E_NOMEM;
     }
@@ -290,13 +290,13 @@ static fxtap_status run(fx_passes *p)
 {
     size_t n_sizes = 0;
     p->n = fxtap_graph_node_count(p->from);
-    p->stands_for = fx_slab_alloc(&p->slab, p->n + 1, sizeof *p->stands_for);
-    p->root = fx_slab_alloc(&p->slab, p->n + 1, sizeof *p->root);
-    p->node_map = fx_slab_alloc(&p->slab, p->n + 1, sizeof *p->node_map);
-    p->size_map = fx_slab_alloc(&p->slab, p->n + 1, sizeof *p->size_map);
-    p->is_root_of_output = fx_slab_alloc(&p->slab, p->n + 1, sizeof *p->is_root_of_output);
-    p->is_used = fx_slab_alloc(&p->slab, p->n + 1, sizeof *p->is_used);
-    if (p->slab.failed || !fx_collect_recipes(&p->slab, &p->recipes)) {
+    p->stands_for = fx_arena_calloc(&p->arena, p->n + 1, sizeof *p->stands_for);
+    p->root = fx_arena_calloc(&p->arena, p->n + 1, sizeof *p->root);
+    p->node_map = fx_arena_calloc(&p->arena, p->n + 1, sizeof *p->node_map);
+    p->size_map = fx_arena_calloc(&p->arena, p->n + 1, sizeof *p->size_map);
+    p->is_root_of_output = fx_arena_calloc(&p->arena, p->n + 1, sizeof *p->is_root_of_output);
+    p->is_used = fx_arena_calloc(&p->arena, p->n + 1, sizeof *p->is_used);
+    if (p->arena.failed || !fx_collect_recipes(&p->arena, &p->recipes)) {
         return FXTAP_E_NOMEM;
     }
     for (size_t i = 0; i < p->n; i++) {
@@ -314,7 +314,7 @@ static fxtap_status run(fx_passes *p)
 fxtap_status fx_lower_passes(const fxtap_graph *aot, fxtap_graph **out)
 {
     fx_passes p = {.from = aot};
-    fx_slab_init(&p.slab);
+    p.arena.stays_failed = true;
     fxtap_status status = fxtap_graph_create(fxtap_graph_kind_of(aot), &p.to);
     if (status == FXTAP_OK) {
         status = copy_subgraphs(&p);
@@ -322,7 +322,7 @@ fxtap_status fx_lower_passes(const fxtap_graph *aot, fxtap_graph **out)
     if (status == FXTAP_OK) {
         status = run(&p);
     }
-    fx_slab_clear(&p.slab);
+    fx_arena_clear(&p.arena);
     if (status != FXTAP_OK) {
         fxtap_graph_free(p.to);
         return status;

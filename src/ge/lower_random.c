@@ -27,7 +27,7 @@ static void begin(fx_lower *lower)
 {
     fx_val seed = fx_val_int(SEED);
     lower->seed = fx_ge_named_const(lower->ge, "initial_seed", &seed, FX_GE_INT64);
-    int64_t *dims = fx_slab_alloc(&lower->ge->slab, 1, sizeof *dims);
+    int64_t *dims = fx_arena_calloc(&lower->ge->arena, 1, sizeof *dims);
     if (dims == NULL) {
         return;
     }
@@ -64,14 +64,14 @@ fx_ref fx_random_offset(fx_lower *lower)
     /* One more output, and one more number in the input that brings them. */
     size_t n = (size_t)lower->n_random;
     fx_ge_op *data = unpack->inputs[0].op;
-    fx_ge_desc *outputs = fx_slab_alloc(&lower->ge->slab, n + 1, sizeof *outputs);
-    int64_t *dims = fx_slab_alloc(&lower->ge->slab, 1, sizeof *dims);
+    fx_ge_desc *outputs = fx_arena_calloc(&lower->ge->arena, n + 1, sizeof *outputs);
+    int64_t *dims = fx_arena_calloc(&lower->ge->arena, 1, sizeof *dims);
     if (outputs == NULL || dims == NULL) {
         return none;
     }
     memcpy(outputs, unpack->outputs, (n - 1) * sizeof *outputs);
     outputs[n - 1] = outputs[0];
-    outputs[n - 1].name = fx_slab_printf(&lower->ge->slab, "y%zu", n - 1);
+    outputs[n - 1].name = fx_arena_printf(&lower->ge->arena, "y%zu", n - 1);
     unpack->outputs = outputs;
     unpack->n_outputs = n;
     unpack->attrs[0].value = fx_val_int((int64_t)n);

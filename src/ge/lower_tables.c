@@ -17,14 +17,14 @@ static int by_target(const void *a, const void *b)
     return strcmp((*x)->target, (*y)->target);
 }
 
-bool fx_collect_recipes(fx_slab *slab, fx_recipe_list *out)
+bool fx_collect_recipes(fx_arena *arena, fx_recipe_list *out)
 {
     size_t n = 0;
     for (size_t i = 0; i < N_TABLES; i++) {
         n += TABLES[i]->n;
     }
     out->n = 0;
-    out->recipes = fx_slab_alloc(slab, n + 1, sizeof *out->recipes);
+    out->recipes = fx_arena_calloc(arena, n + 1, sizeof *out->recipes);
     if (out->recipes == NULL) {
         return false;
     }
@@ -60,17 +60,4 @@ bool fx_lower_is_view(const fx_recipe_list *recipes, const char *target)
     const fx_recipe *recipe = fx_find_recipe(recipes, target);
     return strcmp(target, "aten.view.default") == 0 || strcmp(target, "aten.alias.default") == 0 ||
            (recipe != NULL && recipe->is_view);
-}
-
-bool fx_lower_supports(const char *target)
-{
-    const char *lowered = strcmp(target, "aten.view.default") == 0 ? "aten.reshape.default" : target;
-    for (size_t i = 0; i < N_TABLES; i++) {
-        for (size_t j = 0; j < TABLES[i]->n; j++) {
-            if (strcmp(TABLES[i]->recipes[j].target, lowered) == 0) {
-                return TABLES[i]->recipes[j].body != NULL;
-            }
-        }
-    }
-    return false;
 }

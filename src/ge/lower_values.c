@@ -12,7 +12,7 @@ bool fx_meta_dims(fx_lower *lower, fxtap_value meta, const int64_t **dims_out, s
         fxtap_value_tensor(lower->graph, meta, &tensor) != FXTAP_OK) {
         return false;
     }
-    int64_t *dims = fx_slab_alloc(&lower->ge->slab, tensor.n_dims + 1, sizeof *dims);
+    int64_t *dims = fx_arena_calloc(&lower->ge->arena, tensor.n_dims + 1, sizeof *dims);
     if (dims == NULL) {
         return false;
     }
@@ -85,7 +85,7 @@ void fx_add_symbol(fx_lower *lower, const char *expression, fx_ref ref)
 {
     if (lower->n_symbols == lower->symbols_capacity) {
         size_t wanted = lower->symbols_capacity == 0 ? 16 : lower->symbols_capacity * 2;
-        fx_symbol *more = fx_slab_alloc(&lower->ge->slab, wanted, sizeof *more);
+        fx_symbol *more = fx_arena_calloc(&lower->ge->arena, wanted, sizeof *more);
         if (more == NULL) {
             return;
         }
@@ -169,7 +169,7 @@ static const char *sizes_text(fx_lower *lower, fxtap_value list, size_t *length_
     }
     fxtap_buffer_text(&text, "])");
     *length_out = text.length;
-    const char *copy = fx_slab_text(&lower->ge->slab, text.bytes == NULL ? "" : text.bytes, text.length);
+    const char *copy = fx_text_copy(&lower->ge->arena, text.bytes == NULL ? "" : text.bytes, text.length);
     fxtap_buffer_clear(&text);
     return copy;
 }
@@ -196,7 +196,7 @@ static fx_val list_value(fx_lower *lower, fxtap_value value)
     size_t n;
     const fxtap_value *items = fxtap_value_items(lower->graph, value, &n);
     fx_val list = fx_val_list(lower, NULL, 0);
-    fx_val *values = fx_slab_alloc(&lower->ge->slab, n + 1, sizeof *values);
+    fx_val *values = fx_arena_calloc(&lower->ge->arena, n + 1, sizeof *values);
     if (values == NULL || list.kind != FX_VAL_LIST) {
         return list;
     }
@@ -232,7 +232,7 @@ static fx_val tensor_value(fx_lower *lower, fxtap_value value)
 {
     fx_val constant = {.kind = FX_VAL_NONE};
     fxtap_tensor_meta meta = {.struct_size = sizeof meta};
-    fx_ge_tensor *tensor = fx_slab_alloc(&lower->ge->slab, 1, sizeof *tensor);
+    fx_ge_tensor *tensor = fx_arena_calloc(&lower->ge->arena, 1, sizeof *tensor);
     if (tensor == NULL || fxtap_value_tensor(lower->graph, value, &meta) != FXTAP_OK ||
         !fx_meta_dims(lower, value, &tensor->dims, &tensor->n_dims)) {
         return constant;

@@ -51,7 +51,7 @@ static bool are_same(const view_dim *a, size_t n_a, const view_dim *b, size_t n_
 
 static view_dim *without_ones(fx_lower *lower, const view_dim *dims, size_t n, size_t *n_out)
 {
-    view_dim *kept = fx_slab_alloc(&lower->ge->slab, n + 1, sizeof *kept);
+    view_dim *kept = fx_arena_calloc(&lower->ge->arena, n + 1, sizeof *kept);
     *n_out = 0;
     for (size_t i = 0; kept != NULL && i < n; i++) {
         if (dims[i].size != 1) {
@@ -68,7 +68,7 @@ static view_dim *meta_dims(fx_lower *lower, fxtap_value meta, size_t *n_out)
         fxtap_value_tensor(lower->graph, meta, &tensor) != FXTAP_OK || tensor.n_dims > MAX_RANK) {
         return NULL;
     }
-    view_dim *dims = fx_slab_alloc(&lower->ge->slab, tensor.n_dims + 1, sizeof *dims);
+    view_dim *dims = fx_arena_calloc(&lower->ge->arena, tensor.n_dims + 1, sizeof *dims);
     for (size_t i = 0; dims != NULL && i < tensor.n_dims; i++) {
         bool is_number = fxtap_value_kind_of(lower->graph, tensor.shape[i]) == FXTAP_V_INT;
         dims[i].size = is_number ? fxtap_value_int(lower->graph, tensor.shape[i]) : -1;
@@ -101,7 +101,7 @@ static bool is_in_memory_order(const fx_pending *view)
 /* The state of a tensor that no view is pending on. */
 static fx_pending *plain_view(fx_lower *lower, fx_ref base, fxtap_value meta)
 {
-    fx_pending *view = fx_slab_alloc(&lower->ge->slab, 1, sizeof *view);
+    fx_pending *view = fx_arena_calloc(&lower->ge->arena, 1, sizeof *view);
     if (view == NULL || base.op == NULL) {
         return NULL;
     }
@@ -113,7 +113,7 @@ static fx_pending *plain_view(fx_lower *lower, fx_ref base, fxtap_value meta)
     view->base_dims = view->dims;
     view->n_base = view->n_dims;
     view->memory = without_ones(lower, view->dims, view->n_dims, &view->n_memory);
-    view->place = fx_slab_alloc(&lower->ge->slab, view->n_dims + 1, sizeof *view->place);
+    view->place = fx_arena_calloc(&lower->ge->arena, view->n_dims + 1, sizeof *view->place);
     if (view->memory == NULL || view->place == NULL) {
         return NULL;
     }
@@ -125,13 +125,13 @@ static fx_pending *plain_view(fx_lower *lower, fx_ref base, fxtap_value meta)
 
 static fx_pending *permuted(fx_lower *lower, const fx_pending *from, const int64_t *order, size_t n)
 {
-    fx_pending *view = fx_slab_alloc(&lower->ge->slab, 1, sizeof *view);
+    fx_pending *view = fx_arena_calloc(&lower->ge->arena, 1, sizeof *view);
     if (view == NULL || n != from->n_dims) {
         return NULL;
     }
     *view = *from;
-    view->dims = fx_slab_alloc(&lower->ge->slab, n + 1, sizeof *view->dims);
-    view->place = fx_slab_alloc(&lower->ge->slab, n + 1, sizeof *view->place);
+    view->dims = fx_arena_calloc(&lower->ge->arena, n + 1, sizeof *view->dims);
+    view->place = fx_arena_calloc(&lower->ge->arena, n + 1, sizeof *view->place);
     if (view->dims == NULL || view->place == NULL) {
         return NULL;
     }
@@ -202,7 +202,7 @@ static bool regroup(fx_lower *lower, const fx_pending *from, fx_pending *view)
             return false;
         }
     }
-    view->memory = fx_slab_alloc(&lower->ge->slab, n + 1, sizeof *view->memory);
+    view->memory = fx_arena_calloc(&lower->ge->arena, n + 1, sizeof *view->memory);
     if (view->memory == NULL || at != n_old) {
         return false;
     }
@@ -220,7 +220,7 @@ static bool regroup(fx_lower *lower, const fx_pending *from, fx_pending *view)
 
 static fx_pending *reshaped(fx_lower *lower, const fx_pending *from, view_dim *dims, size_t n)
 {
-    fx_pending *view = fx_slab_alloc(&lower->ge->slab, 1, sizeof *view);
+    fx_pending *view = fx_arena_calloc(&lower->ge->arena, 1, sizeof *view);
     if (view == NULL) {
         return NULL;
     }
@@ -228,7 +228,7 @@ static fx_pending *reshaped(fx_lower *lower, const fx_pending *from, view_dim *d
     view->dims = dims;
     view->n_dims = n;
     view->has_reshape = true;
-    view->place = fx_slab_alloc(&lower->ge->slab, n + 1, sizeof *view->place);
+    view->place = fx_arena_calloc(&lower->ge->arena, n + 1, sizeof *view->place);
     if (view->place == NULL) {
         return NULL;
     }
@@ -329,7 +329,7 @@ static void learn_symbols(fx_lower *lower, fx_pending *view)
         return;
     }
     const fxtap_value *items = fxtap_value_items(lower->graph, lower->desc.args[1], &n);
-    fx_symbol *symbols = fx_slab_alloc(&lower->ge->slab, view->n_symbols + n + 1, sizeof *symbols);
+    fx_symbol *symbols = fx_arena_calloc(&lower->ge->arena, view->n_symbols + n + 1, sizeof *symbols);
     if (symbols == NULL || n == 0) {
         return;
     }
@@ -475,7 +475,7 @@ static fx_val symbol_size(fx_lower *lower, fx_pending *view, const view_dim *dim
         fx_ref shape_ref = {shape, 0};
         fx_val args[2] = {fx_val_ref(shape_ref), fx_val_int((int64_t)i)};
         fx_ge_op *gather = shape == NULL ? NULL : fx_ge_call(lower->ge, "Gather", args, 2, NULL, 0, 0);
-        fx_symbol *more = fx_slab_alloc(&lower->ge->slab, view->n_symbols + 1, sizeof *more);
+        fx_symbol *more = fx_arena_calloc(&lower->ge->arena, view->n_symbols + 1, sizeof *more);
         if (gather == NULL || more == NULL) {
             return none;
         }

@@ -36,7 +36,7 @@ static void replace_input(fx_ge_graph *graph, const fx_ge_op *from, fx_ge_op *to
 static fx_ge_op *add_sizes_input(fx_ge_graph *graph, const fx_ge_op *pack)
 {
     fx_lower lower = {.ge = graph};
-    int64_t *dims = fx_slab_alloc(&graph->slab, 1, sizeof *dims);
+    int64_t *dims = fx_arena_calloc(&graph->arena, 1, sizeof *dims);
     for (size_t i = 0; i < graph->n_ops; i++) {
         lower.n_data += is_type(graph->ops[i], "Data");
     }
@@ -93,8 +93,8 @@ static bool has_input(const fx_ge_op *op, fx_ref ref)
 static bool append_input(fx_ge_graph *graph, fx_ge_op *op, fx_ref ref, const fx_ge_desc *desc)
 {
     size_t n = op->n_inputs;
-    fx_ref *inputs = fx_slab_alloc(&graph->slab, n + 1, sizeof *inputs);
-    fx_ge_desc *descs = fx_slab_alloc(&graph->slab, n + 1, sizeof *descs);
+    fx_ref *inputs = fx_arena_calloc(&graph->arena, n + 1, sizeof *inputs);
+    fx_ge_desc *descs = fx_arena_calloc(&graph->arena, n + 1, sizeof *descs);
     if (inputs == NULL || descs == NULL) {
         return false;
     }
@@ -104,7 +104,7 @@ static bool append_input(fx_ge_graph *graph, fx_ge_op *op, fx_ref ref, const fx_
     }
     inputs[n] = ref;
     descs[n] = *desc;
-    descs[n].name = fx_slab_printf(&graph->slab, "input%zu", n);
+    descs[n].name = fx_arena_printf(&graph->arena, "input%zu", n);
     op->inputs = inputs;
     op->input_descs = descs;
     op->n_inputs = n + 1;
@@ -169,8 +169,8 @@ static bool add_names(fx_ge_graph *graph, fx_ge_op *op, const char *key, const c
                       size_t n)
 {
     fx_val names = {.kind = FX_VAL_LIST}, indices = {.kind = FX_VAL_LIST};
-    names.u.list.items = fx_slab_alloc(&graph->slab, n + 1, sizeof(fx_val));
-    indices.u.list.items = fx_slab_alloc(&graph->slab, n + 1, sizeof(fx_val));
+    names.u.list.items = fx_arena_calloc(&graph->arena, n + 1, sizeof(fx_val));
+    indices.u.list.items = fx_arena_calloc(&graph->arena, n + 1, sizeof(fx_val));
     if (names.u.list.items == NULL || indices.u.list.items == NULL) {
         return false;
     }
@@ -205,7 +205,7 @@ static void set_layouts(fx_ge_graph *graph, const fx_ge_op *op, const char *name
         if (place->u.i < 0 || (size_t)place->u.i >= n) {
             continue;
         }
-        const char *text = fx_slab_text(&graph->slab, format->u.text.bytes, format->u.text.length);
+        const char *text = fx_text_copy(&graph->arena, format->u.text.bytes, format->u.text.length);
         if (text != NULL) {
             descs[place->u.i].layout = text;
         }
@@ -220,8 +220,8 @@ static void add_graph_attrs(fx_ge_graph *graph)
     for (size_t i = 0; i < graph->n_ops; i++) {
         n_data += is_type(graph->ops[i], "Data");
     }
-    dtypes.u.list.items = fx_slab_alloc(&graph->slab, n + 1, sizeof(fx_val));
-    places.u.list.items = fx_slab_alloc(&graph->slab, n_data + 1, sizeof(fx_val));
+    dtypes.u.list.items = fx_arena_calloc(&graph->arena, n + 1, sizeof(fx_val));
+    places.u.list.items = fx_arena_calloc(&graph->arena, n_data + 1, sizeof(fx_val));
     if (dtypes.u.list.items == NULL || places.u.list.items == NULL) {
         return;
     }
@@ -253,7 +253,7 @@ fxtap_status fx_ge_optimise(fx_ge_graph *graph)
         drop_unread(graph);
         return_assignments(graph);
     }
-    for (size_t i = 0; i < graph->n_ops && !graph->slab.failed; i++) {
+    for (size_t i = 0; i < graph->n_ops && !graph->arena.failed; i++) {
         fx_ge_op *op = graph->ops[i];
         size_t n_descs = is_type(op, "Data") ? 1 : op->n_inputs;
         settle(op->input_descs, n_descs);

@@ -15,7 +15,7 @@ typedef struct fx_passes {
     bool *is_root_of_output;
     bool *is_used;
     fx_recipe_list recipes;
-    fx_slab slab;
+    fx_arena arena;
 } fx_passes;
 
 #define FX_NO_NODE UINT32_MAX

@@ -6,52 +6,28 @@
 #include "graph/print.h"
 #include "util/error.h"
 
-static fxtap_status lower(const fxtap_graph *graph, const fxtap_print_options *options, bool with_py,
-                          fx_ge_graph **out)
+static const char py_head[] = "# -*- coding: utf-8 -*-\n"
+                              "from torch import tensor\n"
+                              "from torchair._ge_concrete_graph import ge_apis as ge\n"
+                              "from torchair.ge._ge_graph import get_default_ge_graph\n\n";
+
+static fxtap_status print_lowered(const fxtap_graph *graph, const fxtap_print_options *options, fxtap_buffer *out)
 {
     fx_ge_graph *ge = NULL;
-    fxtap_status status = fx_lower_graph(graph, with_py, &ge);
-    if (status == FXTAP_OK && options->optimised)
+    fxtap_status status = fx_lower_graph(graph, options->format == FXTAP_PRINT_PY, &ge);
+    if (status == FXTAP_OK && options->optimised) {
         status = fx_ge_optimise(ge);
-    if (status != FXTAP_OK) {
-        fx_ge_graph_free(ge);
-        return status;
     }
-    *out = ge;
-    return FXTAP_OK;
-}
-
-static fxtap_status print_py(const fxtap_graph *graph, const fxtap_print_options *options, fxtap_buffer *out)
-{
-    fx_ge_graph *ge;
-    fxtap_status status = lower(graph, options, true, &ge);
-    if (status != FXTAP_OK)
-        return status;
-    fx_ge_print_py(ge, out);
+    if (status == FXTAP_OK && options->format == FXTAP_PRINT_PY) {
+        fxtap_buffer_text(out, py_head);
+        fxtap_buffer_append(out, ge->py.bytes, ge->py.length); /* written while the graph was built */
+    } else if (status == FXTAP_OK && options->format == FXTAP_PRINT_TXT) {
+        fx_ge_print_txt(ge, options->title == NULL ? "graph_1" : options->title, out);
+    } else if (status == FXTAP_OK) {
+        fx_ge_print_pbtxt(ge, out);
+    }
     fx_ge_graph_free(ge);
-    return FXTAP_OK;
-}
-
-static fxtap_status print_txt(const fxtap_graph *graph, const fxtap_print_options *options, fxtap_buffer *out)
-{
-    fx_ge_graph *ge;
-    fxtap_status status = lower(graph, options, false, &ge);
-    if (status != FXTAP_OK)
-        return status;
-    fx_ge_print_txt(ge, options->title == NULL ? "graph_1" : options->title, out);
-    fx_ge_graph_free(ge);
-    return FXTAP_OK;
-}
-
-static fxtap_status print_pbtxt(const fxtap_graph *graph, const fxtap_print_options *options, fxtap_buffer *out)
-{
-    fx_ge_graph *ge;
-    fxtap_status status = lower(graph, options, false, &ge);
-    if (status != FXTAP_OK)
-        return status;
-    fx_ge_print_pbtxt(ge, out);
-    fx_ge_graph_free(ge);
-    return FXTAP_OK;
+    return status;
 }
 
 typedef struct print_format {
@@ -64,9 +40,9 @@ static const print_format formats[] = {
     {FXTAP_PRINT_FX, "fx", fx_print_fx},
     {FXTAP_PRINT_JSON, "json", fx_print_json},
     {FXTAP_PRINT_DOT, "dot", fx_print_dot},
-    {FXTAP_PRINT_PY, "py", print_py},
-    {FXTAP_PRINT_TXT, "txt", print_txt},
-    {FXTAP_PRINT_PBTXT, "pbtxt", print_pbtxt},
+    {FXTAP_PRINT_PY, "py", print_lowered},
+    {FXTAP_PRINT_TXT, "txt", print_lowered},
+    {FXTAP_PRINT_PBTXT, "pbtxt", print_lowered},
     {FXTAP_PRINT_HTML, "html", fx_print_html},
 };
 
@@ -84,7 +60,7 @@ fxtap_status fxtap_print_format_from_name(const char *name, fxtap_print_format *
         }
         strcat(strcat(names, i == 0 ? "" : ", "), formats[i].name);
     }
-    return fx_error(FXTAP_E_INVALID, "%s: no format of a graph: those are %s", name, names);
+    return fx_error(FXTAP_E_INVALID, "%s: unknown graph format, expected one of %s", name, names);
 }
 
 fxtap_status fxtap_graph_print(const fxtap_graph *graph, const fxtap_print_options *options, fxtap_buffer *out)

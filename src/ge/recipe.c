@@ -188,7 +188,7 @@ static size_t list_outputs(const fx_val *args, size_t n_args, const fx_named_val
 static fx_val outputs_of(fx_lower *lower, fx_ge_op *op)
 {
     bool is_list = op->n_outputs != 1 || strchr(op->def->outputs, '*') != NULL;
-    fx_val *items = fx_slab_alloc(&lower->ge->slab, op->n_outputs + 1, sizeof *items);
+    fx_val *items = fx_arena_calloc(&lower->ge->arena, op->n_outputs + 1, sizeof *items);
     if (items == NULL) {
         return NONE;
     }
@@ -426,7 +426,7 @@ static fx_val list_arithmetic(fx_reader *r, char op, const fx_val *a, const fx_v
         return NONE;
     }
     fx_val list = fx_val_list(r->lower, NULL, 0);
-    fx_val *items = fx_slab_alloc(&r->lower->ge->slab, n_a * times + n_b + 1, sizeof *items);
+    fx_val *items = fx_arena_calloc(&r->lower->ge->arena, n_a * times + n_b + 1, sizeof *items);
     if (items == NULL || list.kind != FX_VAL_LIST) {
         return NONE;
     }

@@ -49,7 +49,7 @@ static fx_val dims_list(fx_reader *r, fxtap_value meta)
         return fx_val_list(r->lower, NULL, 0);
     }
     fx_val list = fx_val_list(r->lower, NULL, 0);
-    fx_val *items = fx_slab_alloc(&r->lower->ge->slab, n + 1, sizeof *items);
+    fx_val *items = fx_arena_calloc(&r->lower->ge->arena, n + 1, sizeof *items);
     if (items == NULL || list.kind != FX_VAL_LIST) {
         return NONE;
     }
@@ -230,7 +230,7 @@ static fx_val range(fx_reader *r, const fx_val *args, size_t n_args)
     }
     size_t n = last > first ? (size_t)difference : 0;
     fx_val list = fx_val_list(r->lower, NULL, 0);
-    fx_val *items = fx_slab_alloc(&r->lower->ge->slab, n + 1, sizeof *items);
+    fx_val *items = fx_arena_calloc(&r->lower->ge->arena, n + 1, sizeof *items);
     if (items == NULL || list.kind != FX_VAL_LIST) {
         return NONE;
     }

@@ -190,7 +190,7 @@ bool fx_lower_arguments(fx_lower *lower, fx_val *positional, fx_val *named)
             }
         }
     }
-    return lower->raised == NULL && lower->status == FXTAP_OK && !lower->ge->slab.failed;
+    return lower->raised == NULL && lower->status == FXTAP_OK && !lower->ge->arena.failed;
 }
 
 static bool bind_parameters(fx_reader *r, const char *params, const fx_val *positional, const fx_val *named)
@@ -244,9 +244,9 @@ fx_val fx_run_recipe(fx_lower *lower, const fx_recipe *recipe)
     fx_val nothing = {.kind = FX_VAL_NONE};
     fx_scope scope;
     fx_reader reader = {.lower = lower, .scope = &scope, .result = {.kind = FX_VAL_NONE}};
-    fx_slab *slab = &lower->ge->slab;
-    fx_val *positional = fx_slab_alloc(slab, lower->desc.n_args + 1, sizeof *positional);
-    fx_val *named = fx_slab_alloc(slab, lower->desc.n_kwargs + 1, sizeof *named);
+    fx_arena *arena = &lower->ge->arena;
+    fx_val *positional = fx_arena_calloc(arena, lower->desc.n_args + 1, sizeof *positional);
+    fx_val *named = fx_arena_calloc(arena, lower->desc.n_kwargs + 1, sizeof *named);
     scope.n = 0;
     if (positional == NULL || named == NULL || !fx_lower_arguments(lower, positional, named)) {
         return nothing;

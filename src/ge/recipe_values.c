@@ -96,7 +96,7 @@ fx_val fx_val_text(const char *text)
 fx_val fx_val_list(fx_lower *lower, const fx_val *items, size_t n)
 {
     fx_val value = {.kind = FX_VAL_LIST};
-    value.u.list.items = fx_slab_alloc(&lower->ge->slab, n + 1, sizeof *items);
+    value.u.list.items = fx_arena_calloc(&lower->ge->arena, n + 1, sizeof *items);
     if (value.u.list.items == NULL) {
         value.kind = FX_VAL_NONE;
         return value;

@@ -116,7 +116,7 @@ static void put_value(hasher *h, fxtap_value value)
     case FXTAP_V_BYTES:
     case FXTAP_V_DTYPE:
     case FXTAP_V_LAYOUT:
-    case FXTAP_V_MEMORY_FORMAT: put_bytes(h, row->as.text, fx_string_of(row->as.text)->length); break;
+    case FXTAP_V_MEMORY_FORMAT: put_bytes(h, row->as.text, fx_texts_entry_of(row->as.text)->length); break;
     case FXTAP_V_DEVICE: put_device(h, row->as.text); break;
     case FXTAP_V_OTHER: put_repr(h, row->as.text); break;
     case FXTAP_V_SYMINT:
@@ -231,7 +231,7 @@ static bool see_value(fx_symbols *symbols, const fxtap_graph *graph, fxtap_value
 {
     const fx_value_row *row = fx_graph_value(graph, value);
     if (row->kind >= FXTAP_V_SYMINT && row->kind <= FXTAP_V_SYMBOOL) {
-        return !fx_is_symbol(row->as.text, fx_string_of(row->as.text)->length) ||
+        return !fx_is_symbol(row->as.text, fx_texts_entry_of(row->as.text)->length) ||
                fx_symbols_see(symbols, row->as.text);
     }
     const fxtap_value *items = row->as.items;

@@ -51,11 +51,11 @@ static bool find_module(fx_modules *m, const char *path, uint32_t *out)
     for (unsigned depth = 1; *at != '\0'; depth++) {
         size_t length = depth < FX_MODULE_DEPTH_MAX ? part_length(at) : strlen(at);
         size_t path_bytes = (size_t)(at - path) + length;
-        const char *known = fx_pool_intern(&m->paths, path, path_bytes);
+        const fx_texts_entry *known = fx_texts_add(&m->paths, path, path_bytes);
         if (known == NULL) {
             return false;
         }
-        uint32_t child = fx_string_of(known)->id + 1; /* modules are numbered as their paths are */
+        uint32_t child = known->id + 1; /* modules are numbered as their paths are */
         if (child == m->n_modules) {
             fx_module new_one = {.name = at, .name_length = length, .path = path, .path_length = path_bytes};
             if (add_child(m, module, &new_one) == 0) {
@@ -98,6 +98,6 @@ void fx_modules_clear(fx_modules *m)
 {
     fx_free(m->modules);
     fx_free(m->of_node);
-    fx_pool_clear(&m->paths);
+    fx_texts_clear(&m->paths);
     memset(m, 0, sizeof *m);
 }

@@ -26,7 +26,7 @@ typedef struct fx_modules {
     fx_module *modules; /* 0 is the root */
     size_t n_modules;
     size_t capacity;
-    fx_pool paths;     /* a module's number is its path's and one */
+    fx_texts paths;     /* a module's number is its path's and one */
     uint32_t *of_node; /* the module of each node */
 } fx_modules;
 

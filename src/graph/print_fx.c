@@ -27,7 +27,7 @@ static const char *const reserved_names[] = {
 typedef struct function { /* one being printed: the graph's own or a subgraph's */
     const fxtap_graph *graph;
     fx_names names;
-    fx_pool symbols;       /* sizes that a variable holds, */
+    fx_texts symbols;       /* sizes that a variable holds, */
     const char **sources;  /* by their id the text that gives them */
     size_t n_sources;
     size_t sources_capacity;
@@ -65,9 +65,8 @@ static void unrecorded(printer *p, const char *what, size_t length)
 
 static const char *source_of_symbol(const function *f, const char *name, size_t length)
 {
-    const char *interned = fx_pool_find(&f->symbols, name, length);
-    return interned == NULL || fx_string_of(interned)->id >= f->n_sources ? NULL
-                                                                         : f->sources[fx_string_of(interned)->id];
+    const fx_texts_entry *entry = fx_texts_find(&f->symbols, name, length);
+    return entry == NULL || entry->id >= f->n_sources ? NULL : f->sources[entry->id];
 }
 
 /* From here on `source` gives the symbol, where nothing gave it before. */
@@ -78,14 +77,14 @@ static void learn_symbol(printer *p, fxtap_value value, const char *variable, si
     if (row->kind < FXTAP_V_SYMINT || row->kind > FXTAP_V_SYMBOOL) {
         return;
     }
-    size_t length = fx_string_of(row->as.text)->length;
+    size_t length = fx_texts_entry_of(row->as.text)->length;
     if (!fx_is_symbol(row->as.text, length) || source_of_symbol(f, row->as.text, length) != NULL) {
         return;
     }
     const char *source = is_size ? fx_arena_printf(&f->names.arena, "%s.size(%zu)", variable, dim) : variable;
     if (source == NULL ||
         !fx_grow((void **)&f->sources, &f->sources_capacity, f->n_sources + 1, sizeof *f->sources) ||
-        fx_pool_intern(&f->symbols, row->as.text, length) == NULL) {
+        fx_texts_keep(&f->symbols, row->as.text, length) == NULL) {
         p->no_memory = true;
         return;
     }
@@ -202,7 +201,7 @@ static void print_dotted(printer *p, const fx_value_row *row)
     if (strncmp(row->as.text, "torch.", 6) == 0 && fx_python_is_dotted(row->as.text)) {
         fxtap_buffer_text(p->out, row->as.text);
     } else {
-        unrecorded(p, row->as.text, fx_string_of(row->as.text)->length);
+        unrecorded(p, row->as.text, fx_texts_entry_of(row->as.text)->length);
     }
 }
 
@@ -217,14 +216,14 @@ static void print_value(printer *p, fxtap_value value)
     case FXTAP_V_BIGINT: fx_python_bigint(p->out, row->as.text); break;
     case FXTAP_V_FLOAT: fx_python_float(p->out, row->number); break;
     case FXTAP_V_COMPLEX: fx_python_complex(p->out, row->number, row->as.imag); break;
-    case FXTAP_V_STRING: fx_python_string(p->out, row->as.text, fx_string_of(row->as.text)->length); break;
-    case FXTAP_V_BYTES: fx_python_bytes(p->out, row->as.text, fx_string_of(row->as.text)->length); break;
+    case FXTAP_V_STRING: fx_python_string(p->out, row->as.text, fx_texts_entry_of(row->as.text)->length); break;
+    case FXTAP_V_BYTES: fx_python_bytes(p->out, row->as.text, fx_texts_entry_of(row->as.text)->length); break;
     case FXTAP_V_DTYPE:
     case FXTAP_V_LAYOUT:
     case FXTAP_V_MEMORY_FORMAT: print_dotted(p, row); break;
     case FXTAP_V_DEVICE:
         fxtap_buffer_text(p->out, "torch.device(");
-        fx_python_string(p->out, row->as.text, fx_string_of(row->as.text)->length);
+        fx_python_string(p->out, row->as.text, fx_texts_entry_of(row->as.text)->length);
         fxtap_buffer_text(p->out, ")");
         break;
     case FXTAP_V_NODE: fxtap_buffer_text(p->out, p->f->names.names[row->index]); break;
@@ -238,7 +237,7 @@ static void print_value(printer *p, fxtap_value value)
     case FXTAP_V_ELLIPSIS: fxtap_buffer_text(p->out, "..."); break;
     case FXTAP_V_TENSOR: print_constant(p, &graph->tensors[row->index], "a tensor"); break;
     case FXTAP_V_GRAPH: fxtap_buffer_printf(p->out, FX_GRAPH_PREFIX "%u", (unsigned)row->index); break;
-    case FXTAP_V_OTHER: unrecorded(p, row->as.text, fx_string_of(row->as.text)->length); break;
+    case FXTAP_V_OTHER: unrecorded(p, row->as.text, fx_texts_entry_of(row->as.text)->length); break;
     default: fxtap_buffer_text(p->out, "None"); break;
     }
 }
@@ -460,7 +459,7 @@ static void print_graph(printer *p, const fxtap_graph *graph, const char *name, 
         p->no_memory = true;
     }
     fx_names_clear(&f.names);
-    fx_pool_clear(&f.symbols);
+    fx_texts_clear(&f.symbols);
     fx_free(f.sources);
     p->f = outer;
 }

@@ -100,7 +100,7 @@ static void put_string(fxtap_buffer *out, const char *bytes, size_t length)
 static void put_named(fxtap_buffer *out, const char *key, const fx_value_row *row)
 {
     fxtap_buffer_printf(out, "{\"%s\": ", key);
-    put_text_n(out, row->as.text, fx_string_of(row->as.text)->length);
+    put_text_n(out, row->as.text, fx_texts_entry_of(row->as.text)->length);
     fxtap_buffer_text(out, "}");
 }
 
@@ -154,10 +154,10 @@ static void put_value(fxtap_buffer *out, const fxtap_graph *graph, fxtap_value v
         put_double(out, row->as.imag);
         fxtap_buffer_text(out, "]}");
         break;
-    case FXTAP_V_STRING: put_string(out, row->as.text, fx_string_of(row->as.text)->length); break;
+    case FXTAP_V_STRING: put_string(out, row->as.text, fx_texts_entry_of(row->as.text)->length); break;
     case FXTAP_V_BYTES:
         fxtap_buffer_text(out, "{\"bytes\": \"");
-        fx_base64(out, row->as.text, fx_string_of(row->as.text)->length);
+        fx_base64(out, row->as.text, fx_texts_entry_of(row->as.text)->length);
         fxtap_buffer_text(out, "\"}");
         break;
     case FXTAP_V_DTYPE: put_named(out, "dtype", row); break;

@@ -200,7 +200,7 @@ bool fx_python_is_dotted(const char *name)
 
 static bool reserve(fx_names *names, const char *name, size_t length)
 {
-    return fx_pool_intern(&names->reserved, name, length) != NULL;
+    return fx_texts_keep(&names->reserved, name, length) != NULL;
 }
 
 static bool reserve_roots(fx_names *names, const fxtap_graph *graph)
@@ -260,7 +260,7 @@ bool fx_names_init(fx_names *names, const fxtap_graph *graph, const char *const 
         const char *name = graph->nodes[i].desc.name;
         size_t length = strlen(name);
         bool is_free = fx_python_is_identifier(name, length) && strncmp(name, FX_GRAPH_PREFIX, 7) != 0 &&
-                       fx_pool_find(&names->reserved, name, length) == NULL;
+                       fx_texts_find(&names->reserved, name, length) == NULL;
         names->names[i] = is_free ? name : replacement(names, graph, i);
         ok = names->names[i] != NULL;
     }
@@ -270,7 +270,7 @@ bool fx_names_init(fx_names *names, const fxtap_graph *graph, const char *const 
 void fx_names_clear(fx_names *names)
 {
     fx_arena_clear(&names->arena);
-    fx_pool_clear(&names->reserved);
+    fx_texts_clear(&names->reserved);
     fx_free(names->names);
     memset(names, 0, sizeof *names);
 }

@@ -45,7 +45,7 @@ void fx_type_text(fxtap_buffer *out, const fxtap_graph *graph, fxtap_value meta)
 /* A variable for each node: its name where it is an identifier that is free, else one like it. */
 typedef struct fx_names {
     fx_arena arena;
-    fx_pool reserved; /* names that no node may have */
+    fx_texts reserved; /* names that no node may have */
     const char **names;
 } fx_names;
 

@@ -19,7 +19,7 @@ fxtap_status fxtap_graph_create(fxtap_graph_kind kind, fxtap_graph **out)
     graph->kind = kind;
     graph->depth = 1;
     if (!fx_grow((void **)&graph->values, &graph->values_capacity, 1, sizeof *graph->values) ||
-        fx_pool_intern(&graph->pool, "", 0) == NULL) {
+        fx_texts_keep(&graph->texts, "", 0) == NULL) {
         fxtap_graph_free(graph);
         return FXTAP_E_NOMEM;
     }
@@ -42,7 +42,7 @@ void fxtap_graph_free(fxtap_graph *graph)
     fx_free(graph->nodes);
     fx_free(graph->tensors);
     fx_free(graph->node_of_string);
-    fx_pool_clear(&graph->pool);
+    fx_texts_clear(&graph->texts);
     fx_free(graph);
 }
 
@@ -92,8 +92,8 @@ fxtap_status fxtap_graph_find_node(const fxtap_graph *graph, const char *name, f
     FX_REQUIRE(graph);
     FX_REQUIRE(name);
     FX_REQUIRE(out);
-    const char *interned = fx_pool_find(&graph->pool, name, strlen(name));
-    uint32_t id = interned == NULL ? UINT32_MAX : fx_string_of(interned)->id;
+    const fx_texts_entry *entry = fx_texts_find(&graph->texts, name, strlen(name));
+    uint32_t id = entry == NULL ? UINT32_MAX : entry->id;
     if (id >= graph->node_of_string_capacity || graph->node_of_string[id] == 0) {
         return fx_error(FXTAP_E_NOT_FOUND, "no node named %s", name);
     }
@@ -158,7 +158,7 @@ const char *fxtap_value_text(const fxtap_graph *graph, fxtap_value value, size_t
                     (row->kind >= FXTAP_V_SYMINT && row->kind <= FXTAP_V_SYMBOOL) || row->kind == FXTAP_V_BIGINT ||
                     row->kind == FXTAP_V_OTHER;
     if (length_out != NULL) {
-        *length_out = has_text ? fx_string_of(row->as.text)->length : 0;
+        *length_out = has_text ? fx_texts_entry_of(row->as.text)->length : 0;
     }
     return has_text ? row->as.text : "";
 }

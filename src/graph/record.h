@@ -2,7 +2,7 @@
  * record.h - the inside of a graph record, for the files of src/graph alone.
  *
  * Rows lie in growable tables and name each other by index; everything of varying size (strings, item arrays, bytes)
- * lies in the pool, which never moves, so that accessors can hand out pointers while the record still grows.
+ * lies in the arena of the texts, which never moves, so that accessors can hand out pointers while the record still grows.
  *
  * A value's rows come before it and a node's values and node references too: there are no cycles. `depth` and
  * `weight` bound what a walk over a value can cost, whoever wrote the record: an item that many lists share counts
@@ -17,43 +17,12 @@
 #include <stdint.h>
 
 #include "fxtap/graph.h"
+#include "util/texts.h"
 
 #define FX_VALUE_DEPTH_MAX 64       /* lists within lists */
 #define FX_GRAPH_DEPTH_MAX 16       /* subgraphs within subgraphs */
 #define FX_VALUE_WEIGHT_MAX (1u << 24)
 #define FX_GRAPH_WEIGHT_MAX (1u << 26)
-
-/* An interned string: equal strings are one, so that pointers into `bytes` can be compared. */
-typedef struct fx_string {
-    uint64_t hash;
-    uint32_t id; /* order of first sight, from 0 */
-    uint32_t length;
-    char bytes[]; /* NUL-terminated */
-} fx_string;
-
-typedef struct fx_chunk fx_chunk;
-
-typedef struct fx_pool {
-    fx_chunk *chunks; /* the newest first */
-    const fx_string **strings;
-    size_t n_strings;
-    size_t strings_capacity;
-    uint32_t *slots; /* hash table of string ids + 1, a power of two long */
-    size_t n_slots;
-} fx_pool;
-
-/* `n_bytes` of uninitialised memory that lives as long as the pool; NULL with the error set. */
-void *fx_pool_alloc(fx_pool *pool, size_t n_bytes);
-/* A copy; "no bytes" gives a pointer too. */
-void *fx_pool_copy(fx_pool *pool, const void *bytes, size_t n_items, size_t item_bytes);
-/* The one string with these bytes; NULL with FXTAP_E_NOMEM or (4 GiB and more) FXTAP_E_INVALID set. */
-const char *fx_pool_intern(fx_pool *pool, const char *bytes, size_t length);
-/* The same without adding it: NULL where it is not there. */
-const char *fx_pool_find(const fx_pool *pool, const char *bytes, size_t length);
-void fx_pool_clear(fx_pool *pool);
-
-/* The string that an interned pointer belongs to. */
-const fx_string *fx_string_of(const char *interned);
 
 typedef struct fx_value_row {
     uint8_t kind; /* fxtap_value_kind; 0 for row 0 */
@@ -79,14 +48,14 @@ typedef struct fx_source {
 } fx_source;
 
 typedef struct fx_node_row {
-    fxtap_node_desc desc; /* strings interned, arrays in the pool */
+    fxtap_node_desc desc; /* strings interned, arrays in the arena */
     fx_source source;
     uint32_t n_values; /* rows of the value table when the node was added: what the serialised form needs */
 } fx_node_row;
 
 struct fxtap_graph {
     fxtap_graph_kind kind;
-    fx_pool pool;
+    fx_texts texts; /* interned, in memory of its own: arrays and bytes lie there too */
     fx_value_row *values; /* row 0 is "no value" */
     size_t n_values;
     size_t values_capacity;

@@ -78,7 +78,7 @@ static fxtap_status add_text_row(fxtap_graph *graph, fx_value_row row, const cha
         return fx_error(FXTAP_E_INVALID, "a text of %zu bytes is too long for a graph record", length);
     }
     row.weight = (uint32_t)weight;
-    row.as.text = fx_pool_intern(&graph->pool, bytes, length);
+    row.as.text = fx_texts_keep(&graph->texts, bytes, length);
     return row.as.text == NULL ? FXTAP_E_NOMEM : add_row(graph, &row, out);
 }
 
@@ -147,7 +147,7 @@ fxtap_status fxtap_graph_add_node_ref(fxtap_graph *graph, fxtap_node node, fxtap
     }
     const fxtap_node_desc *desc = &graph->nodes[node].desc;
     fx_value_row row = {.kind = FXTAP_V_NODE, .index = node};
-    row.weight = (uint32_t)(1 + text_weight(fx_string_of(desc->name)->length));
+    row.weight = (uint32_t)(1 + text_weight(fx_texts_entry_of(desc->name)->length));
     row.entered = fx_graph_value(graph, desc->meta)->entered;
     if (desc->op == FXTAP_OP_GET_ATTR && desc->n_args > 0) {
         row.entered += fx_graph_value(graph, desc->args[0])->entered; /* both within what the node was let in with */
@@ -199,7 +199,7 @@ fxtap_status fxtap_graph_add_items(fxtap_graph *graph, fxtap_value_kind kind, co
     if (sum.weight > FX_VALUE_WEIGHT_MAX || sum.entered > FX_GRAPH_WEIGHT_MAX || sum.depth + 1 > FX_VALUE_DEPTH_MAX) {
         return fx_error(FXTAP_E_INVALID, "a value too large for a graph record (%u levels)", (unsigned)sum.depth + 1);
     }
-    fxtap_value *copy = fx_pool_copy(&graph->pool, items, n_items, sizeof *items);
+    fxtap_value *copy = fx_arena_copy(&graph->texts.own, items, n_items, sizeof *items);
     if (copy == NULL) {
         return FXTAP_E_NOMEM;
     }
@@ -260,17 +260,17 @@ static fxtap_status check_tensor(const fxtap_graph *graph, const fxtap_tensor_me
 static bool intern(fxtap_graph *graph, const char **text)
 {
     if (*text != NULL) {
-        *text = fx_pool_intern(&graph->pool, *text, strlen(*text));
+        *text = fx_texts_keep(&graph->texts, *text, strlen(*text));
         return *text != NULL;
     }
     return true;
 }
 
-/* Copies an array into the pool where there is one; false: no memory. */
+/* Copies an array into the arena where there is one; false: no memory. */
 static bool copy_array(fxtap_graph *graph, const fxtap_value **items, size_t n_items)
 {
     if (*items != NULL) {
-        *items = fx_pool_copy(&graph->pool, *items, n_items, sizeof **items);
+        *items = fx_arena_copy(&graph->texts.own, *items, n_items, sizeof **items);
         return *items != NULL;
     }
     return true;
@@ -294,7 +294,7 @@ fxtap_status fxtap_graph_add_tensor(fxtap_graph *graph, const fxtap_tensor_meta 
         copy.device = "cpu";
     }
     if (copy.bytes != NULL) {
-        copy.bytes = fx_pool_copy(&graph->pool, copy.bytes, copy.n_bytes, 1);
+        copy.bytes = fx_arena_copy(&graph->texts.own, copy.bytes, copy.n_bytes, 1);
     }
     if ((meta->bytes != NULL && copy.bytes == NULL) || !intern(graph, &copy.device) || !intern(graph, &copy.layout) ||
         !copy_array(graph, &copy.shape, copy.n_dims) || !copy_array(graph, &copy.strides, copy.n_dims) ||
@@ -313,7 +313,7 @@ fxtap_status fxtap_graph_add_tensor(fxtap_graph *graph, const fxtap_tensor_meta 
 fxtap_status fx_graph_own_subgraph(fxtap_graph *graph, fxtap_graph *subgraph)
 {
     if (subgraph == NULL || subgraph == graph || subgraph->depth + 1 > FX_GRAPH_DEPTH_MAX) {
-        return fx_error(FXTAP_E_INVALID, "no subgraph that a graph record can hold");
+        return fx_error(FXTAP_E_INVALID, "not a subgraph that a graph record can hold");
     }
     uint64_t weight = graph->weight + subgraph->weight;
     if (weight > FX_GRAPH_WEIGHT_MAX) {
@@ -348,7 +348,7 @@ fxtap_status fxtap_graph_add_subgraph(fxtap_graph *graph, fxtap_graph *subgraph,
     FX_REQUIRE(out);
     fxtap_value value = 0;
     if (subgraph == NULL) {
-        return fx_error(FXTAP_E_INVALID, "no subgraph that a graph record can hold");
+        return fx_error(FXTAP_E_INVALID, "not a subgraph that a graph record can hold");
     }
     fxtap_status status = add_graph_row(graph, subgraph, graph->n_subgraphs, &value);
     if (status != FXTAP_OK) {
@@ -419,7 +419,7 @@ static bool copy_names(fxtap_graph *graph, const char *const **names, size_t n_n
     if (*names == NULL) {
         return true;
     }
-    const char **copy = fx_pool_copy(&graph->pool, *names, n_names, sizeof *copy);
+    const char **copy = fx_arena_copy(&graph->texts.own, *names, n_names, sizeof *copy);
     for (size_t i = 0; copy != NULL && i < n_names; i++) {
         if (!intern(graph, &copy[i])) {
             return false;
@@ -439,11 +439,11 @@ static bool find_source(fxtap_graph *graph, const char *trace, fx_source *out)
     if (trace != NULL) {
         fx_trace_innermost(trace, &frame);
     }
-    fx_pool *pool = &graph->pool;
+    fx_texts *texts = &graph->texts;
     out->line = frame.line;
-    out->file = fx_pool_intern(pool, frame.file.bytes, frame.file.length);
-    out->function = out->file == NULL ? NULL : fx_pool_intern(pool, frame.function.bytes, frame.function.length);
-    out->code = out->function == NULL ? NULL : fx_pool_intern(pool, frame.code.bytes, frame.code.length);
+    out->file = fx_texts_keep(texts, frame.file.bytes, frame.file.length);
+    out->function = out->file == NULL ? NULL : fx_texts_keep(texts, frame.function.bytes, frame.function.length);
+    out->code = out->function == NULL ? NULL : fx_texts_keep(texts, frame.code.bytes, frame.code.length);
     if (out->code == NULL) {
         return false;
     }
@@ -500,7 +500,7 @@ fxtap_status fxtap_graph_add_node(fxtap_graph *graph, const fxtap_node_desc *des
         !fx_grow((void **)&graph->nodes, &graph->nodes_capacity, graph->n_nodes + 1, sizeof *graph->nodes)) {
         return FXTAP_E_NOMEM;
     }
-    uint32_t id = fx_string_of(row.desc.name)->id;
+    uint32_t id = fx_texts_entry_of(row.desc.name)->id;
     if (!make_name_room(graph, id)) {
         return FXTAP_E_NOMEM;
     }

@@ -171,7 +171,7 @@ static bool use_outside(void *context, fxtap_node input)
 static fxtap_status complain(const selection *s, const fxtap_select_options *options)
 {
     if (options->around != NULL || (options->op != NULL && options->module != NULL)) {
-        return fx_error(FXTAP_E_NOT_FOUND, "no operator fulfils all that was asked for");
+        return fx_error(FXTAP_E_NOT_FOUND, "no operator matches all conditions");
     }
     const char *pattern = options->module != NULL ? options->module : options->op;
     const char **names = fx_calloc(2 * s->graph->n_nodes + 1, sizeof *names);

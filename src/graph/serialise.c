@@ -1,112 +1,112 @@
-/* serialise.c - a graph record as bytes. serialise.h has the form. */
+/*
+ * serialise.c - a graph record as bytes, and from bytes that nothing is known about. serialise.h has the form.
+ *
+ * One description of each entry serves both ways. Entries that were read are replayed through the functions that build
+ * a record, which check every handle.
+ */
 #include "graph/serialise.h"
 
 #define XXH_INLINE_ALL
+#include <stdio.h>
 #include <string.h>
 #include <xxhash.h>
 
 #include "graph/record.h"
+#include "util/codec.h"
 #include "util/error.h"
 #include "util/memory.h"
 
-typedef struct writer {
-    unsigned char *bytes;
-    size_t length;
-    size_t capacity;
-    bool failed; /* no memory: everything after it does nothing */
-} writer;
+typedef struct record {
+    fx_codec c;
+    fxtap_graph *graph; /* writing: nothing of it is changed */
+    fx_arena scratch;   /* reading: arrays of one entry */
+} record;
 
-static void put(writer *w, const void *bytes, size_t n_bytes)
+/* ---- fields ---- */
+
+/* A string by its number; NULL for 0 (and on failure, with the status set). */
+static void string_field(record *r, const char **string)
 {
-    size_t end;
-    if (w->failed || !fx_add_size(w->length, n_bytes, &end) ||
-        !fx_grow((void **)&w->bytes, &w->capacity, end, 1)) {
-        w->failed = true;
-        return;
+    const fx_texts *texts = &r->graph->texts;
+    uint32_t number = 0;
+    if (fx_codec_is_writing(&r->c) && *string != NULL) {
+        number = fx_texts_entry_of(*string)->id + 1;
     }
-    if (n_bytes > 0) {
-        memcpy(w->bytes + w->length, bytes, n_bytes);
+    fx_codec_u32(&r->c, &number);
+    if (number > texts->count) {
+        fx_codec_fail(&r->c, "no such string");
     }
-    w->length = end;
-}
-
-static void put_u8(writer *w, unsigned value)
-{
-    unsigned char byte = (unsigned char)value;
-    put(w, &byte, 1);
-}
-
-static void encode(unsigned char *bytes, uint64_t value, size_t n_bytes)
-{
-    for (size_t i = 0; i < n_bytes; i++) {
-        bytes[i] = (unsigned char)(value >> (8 * i));
+    if (!fx_codec_is_writing(&r->c)) {
+        *string = r->c.status != FXTAP_OK || number == 0 ? NULL : texts->entries[number - 1]->text;
     }
 }
 
-static void put_u32(writer *w, uint32_t value)
+static void values_field(record *r, const fxtap_value **values, size_t n)
 {
-    unsigned char bytes[4];
-    encode(bytes, value, sizeof bytes);
-    put(w, bytes, sizeof bytes);
+    if (!fx_codec_is_writing(&r->c) && n > r->c.left / 4) {
+        fx_codec_fail(&r->c, "cut short");
+    }
+    fxtap_value *room = fx_codec_room(&r->c, n, sizeof *room);
+    for (size_t i = 0; r->c.status == FXTAP_OK && i < n; i++) {
+        uint32_t value = room == NULL ? (*values)[i] : 0;
+        fx_codec_u32(&r->c, &value);
+        if (room != NULL) {
+            room[i] = value;
+        }
+    }
+    *values = room != NULL ? room : *values;
 }
 
-static void put_u64(writer *w, uint64_t value)
+static void tensor_fields(record *r, fxtap_tensor_meta *meta)
 {
-    unsigned char bytes[8];
-    encode(bytes, value, sizeof bytes);
-    put(w, bytes, sizeof bytes);
-}
-
-static void put_double(writer *w, double value)
-{
-    uint64_t bits;
-    memcpy(&bits, &value, sizeof bits);
-    put_u64(w, bits);
-}
-
-/* The number of an interned string, 0 for NULL. */
-static void put_string(writer *w, const char *interned)
-{
-    put_u32(w, interned == NULL ? 0 : fx_string_of(interned)->id + 1);
-}
-
-static void put_values(writer *w, const fxtap_value *values, size_t n_values)
-{
-    for (size_t i = 0; i < n_values; i++) {
-        put_u32(w, values[i]);
+    fx_codec *c = &r->c;
+    uint8_t dtype = (uint8_t)meta->dtype;
+    uint8_t flags = (uint8_t)((meta->requires_grad ? 1u : 0u) | (meta->is_fake ? 2u : 0u) |
+                              (meta->strides != NULL ? 4u : 0u) | (meta->bytes != NULL ? 8u : 0u));
+    fx_codec_u8(c, &dtype);
+    fx_codec_u8(c, &flags);
+    meta->dtype = (fxtap_dtype)dtype;
+    meta->requires_grad = (flags & 1u) != 0;
+    meta->is_fake = (flags & 2u) != 0;
+    string_field(r, &meta->device);
+    string_field(r, &meta->layout);
+    fx_codec_count32(c, &meta->n_dims, 4);
+    values_field(r, &meta->shape, meta->n_dims);
+    if ((flags & 4u) != 0) {
+        values_field(r, &meta->strides, meta->n_dims);
+    }
+    if ((flags & 8u) != 0) {
+        uint64_t n_bytes = meta->n_bytes;
+        fx_codec_u64(c, &n_bytes);
+        fx_codec_bytes(c, &meta->bytes, n_bytes);
+        meta->n_bytes = (size_t)n_bytes;
+    }
+    if (flags > 15) {
+        fx_codec_fail(c, "a tensor with unknown flags");
     }
 }
 
-static void put_tensor(writer *w, const fxtap_tensor_meta *meta)
+static void text_field(record *r, fx_value_row *row)
 {
-    put_u8(w, (unsigned)meta->dtype);
-    put_u8(w, (meta->requires_grad ? 1u : 0u) | (meta->is_fake ? 2u : 0u) | (meta->strides != NULL ? 4u : 0u) |
-                  (meta->bytes != NULL ? 8u : 0u));
-    put_string(w, meta->device);
-    put_string(w, meta->layout);
-    put_u32(w, (uint32_t)meta->n_dims);
-    put_values(w, meta->shape, meta->n_dims);
-    if (meta->strides != NULL) {
-        put_values(w, meta->strides, meta->n_dims);
-    }
-    if (meta->bytes != NULL) {
-        put_u64(w, meta->n_bytes);
-        put(w, meta->bytes, meta->n_bytes);
+    string_field(r, &row->as.text);
+    if (row->as.text == NULL) {
+        fx_codec_fail(&r->c, "a value without its text");
     }
 }
 
-static void put_value(writer *w, const fxtap_graph *graph, const fx_value_row *row)
+/* What follows the kind of a value; of a tensor it is `meta`. */
+static void value_fields(record *r, fx_value_row *row, fxtap_tensor_meta *meta)
 {
-    put_u8(w, row->kind);
+    size_t n_items = row->index;
     switch ((fxtap_value_kind)row->kind) {
     case FXTAP_V_NONE:
     case FXTAP_V_ELLIPSIS: break;
-    case FXTAP_V_BOOL: put_u8(w, row->flag); break;
-    case FXTAP_V_INT: put_u64(w, (uint64_t)row->as.integer); break;
-    case FXTAP_V_FLOAT: put_double(w, row->number); break;
+    case FXTAP_V_BOOL: fx_codec_bool(&r->c, &row->flag); break;
+    case FXTAP_V_INT: fx_codec_i64(&r->c, &row->as.integer); break;
+    case FXTAP_V_FLOAT: fx_codec_double(&r->c, &row->number); break;
     case FXTAP_V_COMPLEX:
-        put_double(w, row->number);
-        put_double(w, row->as.imag);
+        fx_codec_double(&r->c, &row->number);
+        fx_codec_double(&r->c, &row->as.imag);
         break;
     case FXTAP_V_BIGINT:
     case FXTAP_V_STRING:
@@ -115,100 +115,148 @@ static void put_value(writer *w, const fxtap_graph *graph, const fx_value_row *r
     case FXTAP_V_DEVICE:
     case FXTAP_V_LAYOUT:
     case FXTAP_V_MEMORY_FORMAT:
-    case FXTAP_V_OTHER: put_string(w, row->as.text); break;
+    case FXTAP_V_OTHER: text_field(r, row); break;
     case FXTAP_V_SYMINT:
     case FXTAP_V_SYMFLOAT:
     case FXTAP_V_SYMBOOL:
-        put_string(w, row->as.text);
-        put_u8(w, row->flag);
-        put_double(w, row->number);
+        text_field(r, row);
+        fx_codec_bool(&r->c, &row->flag);
+        fx_codec_double(&r->c, &row->number);
         break;
     case FXTAP_V_NODE:
-    case FXTAP_V_GRAPH: put_u32(w, row->index); break;
+    case FXTAP_V_GRAPH: fx_codec_u32(&r->c, &row->index); break;
     case FXTAP_V_LIST:
     case FXTAP_V_TUPLE:
     case FXTAP_V_DICT:
     case FXTAP_V_SLICE:
-        put_u32(w, row->index);
-        put_values(w, row->as.items, row->index);
+        fx_codec_count32(&r->c, &n_items, 4);
+        row->index = (uint32_t)n_items;
+        values_field(r, &row->as.items, n_items);
         break;
-    case FXTAP_V_TENSOR: put_tensor(w, &graph->tensors[row->index]); break;
+    case FXTAP_V_TENSOR: tensor_fields(r, meta); break;
+    default: fx_codec_fail(&r->c, "an entry of an unknown kind"); break;
     }
 }
 
-static void put_node(writer *w, const fxtap_node_desc *desc)
+/* `n` names, each followed by a value where there are some. */
+static void names_field(record *r, const char *const **names, const fxtap_value **values, size_t n)
 {
-    put_u8(w, FX_RECORD_TAG_NODE);
-    put_u8(w, (unsigned)desc->op);
-    put_u8(w, desc->arg_names != NULL);
-    put_u32(w, desc->flags);
-    put_string(w, desc->name);
-    put_string(w, desc->target);
-    put_string(w, desc->target_python);
-    put_string(w, desc->stack_trace);
-    put_string(w, desc->module_path);
-    put_string(w, desc->module_type);
-    put_u32(w, desc->meta);
-    put_u32(w, (uint32_t)desc->n_args);
-    put_values(w, desc->args, desc->n_args);
-    for (size_t i = 0; desc->arg_names != NULL && i < desc->n_args; i++) {
-        put_string(w, desc->arg_names[i]);
+    const char **names_read = fx_codec_room(&r->c, n, sizeof *names_read);
+    fxtap_value *values_read = values == NULL ? NULL : fx_codec_room(&r->c, n, sizeof *values_read);
+    for (size_t i = 0; r->c.status == FXTAP_OK && i < n; i++) {
+        const char *name = names_read == NULL ? (*names)[i] : NULL;
+        string_field(r, &name);
+        uint32_t value = values == NULL || values_read != NULL ? 0 : (*values)[i];
+        if (values != NULL) {
+            fx_codec_u32(&r->c, &value);
+        }
+        if (names_read != NULL) {
+            names_read[i] = name;
+        }
+        if (values_read != NULL) {
+            values_read[i] = value;
+        }
     }
-    put_u32(w, (uint32_t)desc->n_kwargs);
-    for (size_t i = 0; i < desc->n_kwargs; i++) {
-        put_string(w, desc->kwarg_names[i]);
-        put_u32(w, desc->kwarg_values[i]);
+    if (!fx_codec_is_writing(&r->c)) {
+        *names = names_read;
     }
-}
-
-static void put_strings(writer *w, const fx_pool *pool)
-{
-    put_u32(w, (uint32_t)pool->n_strings);
-    for (size_t i = 0; i < pool->n_strings; i++) {
-        put_u32(w, pool->strings[i]->length);
-        put(w, pool->strings[i]->bytes, pool->strings[i]->length);
+    if (values_read != NULL) {
+        *values = values_read;
     }
 }
 
-static void put_entries(writer *w, const fxtap_graph *graph)
+static void node_fields(record *r, fxtap_node_desc *desc)
 {
+    fx_codec *c = &r->c;
+    uint8_t op = (uint8_t)desc->op;
+    bool has_names = desc->arg_names != NULL;
+    fx_codec_u8(c, &op);
+    desc->op = (fxtap_node_op)op;
+    fx_codec_bool(c, &has_names);
+    fx_codec_u32(c, &desc->flags);
+    const char **strings[] = {&desc->name,        &desc->target,      &desc->target_python,
+                              &desc->stack_trace, &desc->module_path, &desc->module_type};
+    for (size_t i = 0; i < sizeof strings / sizeof *strings; i++) {
+        string_field(r, strings[i]);
+    }
+    fx_codec_u32(c, &desc->meta);
+    fx_codec_count32(c, &desc->n_args, 4);
+    values_field(r, &desc->args, desc->n_args);
+    if (has_names) {
+        names_field(r, &desc->arg_names, NULL, desc->n_args);
+    }
+    fx_codec_count32(c, &desc->n_kwargs, 8);
+    names_field(r, &desc->kwarg_names, &desc->kwarg_values, desc->n_kwargs);
+}
+
+/* ---- writing ---- */
+
+static void write_values(record *r, size_t *first, size_t end)
+{
+    for (; *first < end; (*first)++) {
+        fx_value_row row = r->graph->values[*first];
+        fxtap_tensor_meta meta = {0};
+        if (row.kind == FXTAP_V_TENSOR) {
+            meta = r->graph->tensors[row.index];
+        }
+        fx_codec_u8(&r->c, &row.kind);
+        value_fields(r, &row, &meta);
+    }
+}
+
+static void write_entries(record *r)
+{
+    uint8_t tag = FX_RECORD_TAG_NODE;
     size_t value = 1;
-    for (size_t node = 0; node < graph->n_nodes; node++) {
-        for (; value < graph->nodes[node].n_values; value++) {
-            put_value(w, graph, &graph->values[value]);
-        }
-        put_node(w, &graph->nodes[node].desc);
+    for (size_t i = 0; i < r->graph->n_nodes; i++) {
+        write_values(r, &value, r->graph->nodes[i].n_values);
+        fxtap_node_desc desc = r->graph->nodes[i].desc;
+        fx_codec_u8(&r->c, &tag);
+        node_fields(r, &desc);
     }
-    for (; value < graph->n_values; value++) {
-        put_value(w, graph, &graph->values[value]);
-    }
-    put_u8(w, FX_RECORD_TAG_END);
+    write_values(r, &value, r->graph->n_values);
+    tag = FX_RECORD_TAG_END;
+    fx_codec_u8(&r->c, &tag);
 }
 
-/* A whole record at the writer's end. As deep as FX_GRAPH_DEPTH_MAX. */
-static void put_graph(writer *w, const fxtap_graph *graph)
+static void write_strings(fxtap_buffer *out, const fx_texts *texts)
 {
-    size_t start = w->length;
-    put(w, FX_RECORD_MAGIC, 8);
-    put_u32(w, FX_RECORD_VERSION);
-    put_u32(w, (uint32_t)graph->kind);
-    put_u64(w, 0); /* both known at the end */
-    put_u64(w, 0);
-    put_strings(w, &graph->pool);
-    put_u32(w, (uint32_t)graph->n_subgraphs);
-    for (size_t i = 0; i < graph->n_subgraphs; i++) {
-        size_t at = w->length;
-        put_u64(w, 0);
-        put_graph(w, graph->subgraphs[i]);
-        if (!w->failed) {
-            encode(w->bytes + at, w->length - at - 8, 8);
+    unsigned char number[4];
+    fx_encode_number(number, texts->count, 4);
+    fxtap_buffer_append(out, number, 4);
+    for (size_t i = 0; i < texts->count; i++) {
+        fx_encode_number(number, texts->entries[i]->length, 4);
+        fxtap_buffer_append(out, number, 4);
+        fxtap_buffer_append(out, texts->entries[i]->text, texts->entries[i]->length);
+    }
+}
+
+/* A whole record at the buffer's end. As deep as FX_GRAPH_DEPTH_MAX. */
+static void write_graph(fxtap_buffer *out, const fxtap_graph *graph)
+{
+    record r = {.c = fx_codec_writer("graph record", out), .graph = (fxtap_graph *)(uintptr_t)graph};
+    unsigned char head[FX_RECORD_HEAD_BYTES] = FX_RECORD_MAGIC;
+    size_t start = out->length;
+    fx_encode_number(head + 8, FX_RECORD_VERSION, 4);
+    fx_encode_number(head + 12, graph->kind, 4);
+    fxtap_buffer_append(out, head, sizeof head);
+    write_strings(out, &graph->texts);
+    size_t n_subgraphs = graph->n_subgraphs;
+    fx_codec_count32(&r.c, &n_subgraphs, 1);
+    for (size_t i = 0; i < n_subgraphs; i++) {
+        size_t at = out->length;
+        fxtap_buffer_append(out, head, 8);
+        write_graph(out, graph->subgraphs[i]);
+        if (fxtap_buffer_status(out) == FXTAP_OK) {
+            fx_encode_number((unsigned char *)out->bytes + at, out->length - at - 8, 8);
         }
     }
-    put_entries(w, graph);
-    if (!w->failed) {
-        size_t n_bytes = w->length - start - FX_RECORD_HEAD_BYTES;
-        encode(w->bytes + start + 16, n_bytes, 8);
-        encode(w->bytes + start + 24, XXH3_64bits(w->bytes + start + FX_RECORD_HEAD_BYTES, n_bytes), 8);
+    write_entries(&r);
+    if (fxtap_buffer_status(out) == FXTAP_OK) {
+        unsigned char *bytes = (unsigned char *)out->bytes + start;
+        size_t n_bytes = out->length - start - sizeof head;
+        fx_encode_number(bytes + 16, n_bytes, 8);
+        fx_encode_number(bytes + 24, XXH3_64bits(bytes + sizeof head, n_bytes), 8);
     }
 }
 
@@ -217,13 +265,207 @@ fxtap_status fxtap_graph_serialise(const fxtap_graph *graph, void **out, size_t 
     FX_REQUIRE(graph);
     FX_REQUIRE(out);
     FX_REQUIRE(n_bytes_out);
-    writer w = {0};
-    put_graph(&w, graph);
-    if (w.failed) {
-        fx_free(w.bytes);
-        return fx_error_nomem();
+    fxtap_buffer buffer;
+    fxtap_buffer_init(&buffer);
+    write_graph(&buffer, graph);
+    fxtap_status status = fxtap_buffer_status(&buffer);
+    if (status != FXTAP_OK) {
+        fxtap_buffer_clear(&buffer);
+        return status;
     }
-    *out = w.bytes;
-    *n_bytes_out = w.length;
+    *out = buffer.bytes;
+    *n_bytes_out = buffer.length;
     return FXTAP_OK;
+}
+
+/* ---- reading ---- */
+
+/* What the record's own checks refuse is a fault of the bytes. */
+static void check(record *r, fxtap_status status)
+{
+    if (r->c.status != FXTAP_OK || status == FXTAP_OK) {
+        return;
+    }
+    r->c.status = status;
+    if (status == FXTAP_E_INVALID) {
+        char why[256];
+        snprintf(why, sizeof why, "%s", fxtap_error_message());
+        r->c.status = FXTAP_OK;
+        fx_codec_fail(&r->c, why);
+    }
+}
+
+static fxtap_status add_symbol(fxtap_graph *graph, const fx_value_row *row, fxtap_value *out)
+{
+    if (strlen(row->as.text) != fx_texts_entry_of(row->as.text)->length) {
+        return fx_error(FXTAP_E_INVALID, "an expression with a NUL");
+    }
+    return fxtap_graph_add_symbol(graph, row->kind, row->as.text, row->flag ? &row->number : NULL, out);
+}
+
+static fxtap_status add_value(fxtap_graph *graph, const fx_value_row *row, const fxtap_tensor_meta *meta)
+{
+    fxtap_value out;
+    switch ((fxtap_value_kind)row->kind) {
+    case FXTAP_V_NONE: return fxtap_graph_add_none(graph, &out);
+    case FXTAP_V_ELLIPSIS: return fxtap_graph_add_text(graph, FXTAP_V_ELLIPSIS, "", 0, &out);
+    case FXTAP_V_BOOL: return fxtap_graph_add_bool(graph, row->flag, &out);
+    case FXTAP_V_INT: return fxtap_graph_add_int(graph, row->as.integer, &out);
+    case FXTAP_V_FLOAT: return fxtap_graph_add_float(graph, row->number, &out);
+    case FXTAP_V_COMPLEX: return fxtap_graph_add_complex(graph, row->number, row->as.imag, &out);
+    case FXTAP_V_SYMINT:
+    case FXTAP_V_SYMFLOAT:
+    case FXTAP_V_SYMBOOL: return add_symbol(graph, row, &out);
+    case FXTAP_V_NODE: return fxtap_graph_add_node_ref(graph, row->index, &out);
+    case FXTAP_V_LIST:
+    case FXTAP_V_TUPLE:
+    case FXTAP_V_DICT:
+    case FXTAP_V_SLICE: return fxtap_graph_add_items(graph, row->kind, row->as.items, row->index, &out);
+    case FXTAP_V_TENSOR: return fxtap_graph_add_tensor(graph, meta, &out);
+    case FXTAP_V_GRAPH:
+        if (row->index >= graph->n_subgraphs) { /* they were read first */
+            return fx_error(FXTAP_E_INVALID, "no such subgraph");
+        }
+        return fx_graph_add_subgraph_ref(graph, row->index, &out);
+    default:
+        return fxtap_graph_add_text(graph, row->kind, row->as.text, fx_texts_entry_of(row->as.text)->length, &out);
+    }
+}
+
+static void read_entry(record *r, uint8_t tag)
+{
+    fx_arena_reset(&r->scratch);
+    if (tag == FX_RECORD_TAG_NODE) {
+        fxtap_node_desc desc = {.struct_size = sizeof desc};
+        fxtap_node node;
+        node_fields(r, &desc);
+        if (r->c.status == FXTAP_OK) {
+            check(r, fxtap_graph_add_node(r->graph, &desc, &node));
+        }
+        return;
+    }
+    fx_value_row row = {.kind = tag};
+    fxtap_tensor_meta meta = {.struct_size = sizeof meta};
+    value_fields(r, &row, &meta);
+    if (r->c.status == FXTAP_OK) {
+        check(r, add_value(r->graph, &row, &meta));
+    }
+}
+
+static void read_entries(record *r)
+{
+    while (r->c.status == FXTAP_OK) {
+        uint8_t tag = 0;
+        fx_codec_u8(&r->c, &tag);
+        if (tag == FX_RECORD_TAG_END) {
+            break;
+        }
+        if (r->c.status == FXTAP_OK) {
+            read_entry(r, tag);
+        }
+    }
+    if (r->c.left > 0) {
+        fx_codec_fail(&r->c, "bytes after its end");
+    }
+}
+
+static void read_strings(record *r)
+{
+    size_t n_strings = 0;
+    fx_codec_count32(&r->c, &n_strings, 4);
+    for (size_t i = 0; r->c.status == FXTAP_OK && i < n_strings; i++) {
+        uint32_t length = 0;
+        const void *bytes = NULL;
+        fx_codec_u32(&r->c, &length);
+        fx_codec_bytes(&r->c, &bytes, length);
+        if (bytes == NULL) {
+            break;
+        }
+        const fx_texts_entry *string = fx_texts_add(&r->graph->texts, bytes, length);
+        if (string == NULL) {
+            r->c.status = FXTAP_E_NOMEM;
+        } else if (string->id != i) {
+            fx_codec_fail(&r->c, "the same string twice");
+        }
+    }
+}
+
+static fxtap_status read_graph(const unsigned char *bytes, size_t n_bytes, unsigned depth, fxtap_graph **out);
+
+static void read_subgraphs(record *r, unsigned depth)
+{
+    size_t n_subgraphs = 0;
+    fx_codec_count32(&r->c, &n_subgraphs, 8 + FX_RECORD_HEAD_BYTES);
+    if (n_subgraphs > 0 && depth + 1 >= FX_GRAPH_DEPTH_MAX) {
+        fx_codec_fail(&r->c, "subgraphs too deep");
+    }
+    for (size_t i = 0; r->c.status == FXTAP_OK && i < n_subgraphs; i++) {
+        uint64_t length = 0;
+        const void *bytes = NULL;
+        fxtap_graph *subgraph = NULL;
+        fx_codec_u64(&r->c, &length);
+        fx_codec_bytes(&r->c, &bytes, length);
+        if (bytes != NULL) {
+            r->c.status = read_graph(bytes, (size_t)length, depth + 1, &subgraph);
+        }
+        if (r->c.status == FXTAP_OK) {
+            check(r, fx_graph_own_subgraph(r->graph, subgraph));
+            if (r->c.status != FXTAP_OK) {
+                fxtap_graph_free(subgraph);
+            }
+        }
+    }
+}
+
+static fxtap_status check_head(const unsigned char *bytes, size_t n_bytes)
+{
+    if (n_bytes < FX_RECORD_HEAD_BYTES || memcmp(bytes, FX_RECORD_MAGIC, 8) != 0) {
+        return fx_error(FXTAP_E_FORMAT, "not a graph record: wrong magic number");
+    }
+    uint64_t version = fx_decode_number(bytes + 8, 4);
+    if (version > FX_RECORD_VERSION) {
+        return fx_error(FXTAP_E_UNSUPPORTED, "graph record: version %u, this program reads up to %d", (unsigned)version,
+                        FX_RECORD_VERSION);
+    }
+    size_t body = n_bytes - FX_RECORD_HEAD_BYTES;
+    if (version == 0 || fx_decode_number(bytes + 16, 8) != body) {
+        return fx_error(FXTAP_E_FORMAT, "graph record: the body has %zu bytes, not the length in its header", body);
+    }
+    if (fx_decode_number(bytes + 24, 8) != XXH3_64bits(bytes + FX_RECORD_HEAD_BYTES, body)) {
+        return fx_error(FXTAP_E_FORMAT, "graph record: wrong checksum");
+    }
+    return FXTAP_OK;
+}
+
+static fxtap_status read_graph(const unsigned char *bytes, size_t n_bytes, unsigned depth, fxtap_graph **out)
+{
+    fxtap_status status = check_head(bytes, n_bytes);
+    if (status != FXTAP_OK) {
+        return status;
+    }
+    record r = {.graph = NULL};
+    r.c = fx_codec_reader("graph record", bytes + FX_RECORD_HEAD_BYTES, n_bytes - FX_RECORD_HEAD_BYTES, &r.scratch);
+    uint64_t kind = fx_decode_number(bytes + 12, 4);
+    check(&r, fxtap_graph_create(kind > FXTAP_GRAPH_SUBGRAPH ? 0 : (fxtap_graph_kind)kind, &r.graph));
+    if (r.c.status == FXTAP_OK) {
+        read_strings(&r);
+        read_subgraphs(&r, depth);
+        read_entries(&r);
+    }
+    fx_arena_clear(&r.scratch);
+    if (r.c.status != FXTAP_OK) {
+        fxtap_graph_free(r.graph);
+        return r.c.status;
+    }
+    *out = r.graph;
+    return FXTAP_OK;
+}
+
+fxtap_status fxtap_graph_deserialise(const void *bytes, size_t n_bytes, fxtap_graph **out)
+{
+    FX_REQUIRE(out);
+    if (n_bytes > 0) {
+        FX_REQUIRE(bytes);
+    }
+    return read_graph(bytes, n_bytes, 0, out);
 }

@@ -116,8 +116,8 @@ static void put_value(fxtap_buffer *out, const fxtap_graph *graph, fxtap_value v
     case FXTAP_V_INT: fxtap_buffer_printf(out, "%lld", (long long)row->as.integer); break;
     case FXTAP_V_FLOAT: fxtap_buffer_double(out, row->number); break;
     case FXTAP_V_COMPLEX: fx_python_complex(out, row->number, row->as.imag); break;
-    case FXTAP_V_STRING: fx_python_string(out, row->as.text, fx_string_of(row->as.text)->length); break;
-    case FXTAP_V_BYTES: fx_python_bytes(out, row->as.text, fx_string_of(row->as.text)->length); break;
+    case FXTAP_V_STRING: fx_python_string(out, row->as.text, fx_texts_entry_of(row->as.text)->length); break;
+    case FXTAP_V_BYTES: fx_python_bytes(out, row->as.text, fx_texts_entry_of(row->as.text)->length); break;
     case FXTAP_V_DEVICE: put_device(out, row->as.text); break;
     case FXTAP_V_LIST:
         fxtap_buffer_text(out, "[");
@@ -196,10 +196,10 @@ typedef struct row {
 
 typedef struct summary {
     const fxtap_graph *graph;
-    fx_pool targets; /* a row's number is its target's */
+    fx_texts targets; /* a row's number is its target's */
     row *rows;
     size_t n_rows, rows_capacity;
-    fx_pool texts; /* a signature's number is its text's */
+    fx_texts texts; /* a signature's number is its text's */
     signature *signatures;
     size_t n_signatures, signatures_capacity;
     fxtap_buffer text;
@@ -207,16 +207,16 @@ typedef struct summary {
 
 static bool count_signature(summary *s, uint32_t number, int io)
 {
-    const char *text = fx_pool_intern(&s->texts, s->text.bytes, s->text.length);
+    const fx_texts_entry *text = fx_texts_add(&s->texts, s->text.bytes, s->text.length);
     if (text == NULL || fxtap_buffer_status(&s->text) != FXTAP_OK) {
         return false;
     }
-    uint32_t id = fx_string_of(text)->id;
+    uint32_t id = text->id;
     if (id == s->n_signatures) {
         if (!fx_grow((void **)&s->signatures, &s->signatures_capacity, s->n_signatures + 1, sizeof *s->signatures)) {
             return false;
         }
-        s->signatures[s->n_signatures++] = (signature){.text = text};
+        s->signatures[s->n_signatures++] = (signature){.text = text->text};
         row *r = &s->rows[number];
         *(r->last[io] == 0 ? &r->first[io] : &s->signatures[r->last[io] - 1].next) = id + 1;
         r->last[io] = id + 1;
@@ -240,16 +240,16 @@ static bool take_signature(summary *s, uint32_t number, int io, const fxtap_node
 
 static bool take_node(summary *s, const fxtap_node_desc *desc)
 {
-    const char *target = fx_pool_intern(&s->targets, desc->target, strlen(desc->target));
+    const fx_texts_entry *target = fx_texts_add(&s->targets, desc->target, strlen(desc->target));
     if (target == NULL) {
         return false;
     }
-    uint32_t number = fx_string_of(target)->id;
+    uint32_t number = target->id;
     if (number == s->n_rows) {
         if (!fx_grow((void **)&s->rows, &s->rows_capacity, s->n_rows + 1, sizeof *s->rows)) {
             return false;
         }
-        s->rows[s->n_rows++] = (row){.target = target};
+        s->rows[s->n_rows++] = (row){.target = target->text};
     }
     s->rows[number].count++;
     return take_signature(s, number, 0, desc) && take_signature(s, number, 1, desc);
@@ -388,8 +388,8 @@ fxtap_status fxtap_graph_summary(const fxtap_graph *graph, const fxtap_summary_o
         ok = put_row(&s, &s.rows[i], options->english, out);
     }
     fxtap_buffer_clear(&s.text);
-    fx_pool_clear(&s.targets);
-    fx_pool_clear(&s.texts);
+    fx_texts_clear(&s.targets);
+    fx_texts_clear(&s.texts);
     fx_free(s.rows);
     fx_free(s.signatures);
     return ok ? fxtap_buffer_status(out) : fx_error_nomem();

@@ -33,10 +33,10 @@ void fx_symbols_init(fx_symbols *symbols)
 
 void fx_symbols_clear(fx_symbols *symbols)
 {
-    fx_pool_clear(&symbols->names);
-    fx_pool_clear(&symbols->expressions);
-    fx_pool_clear(&symbols->scratch);
-    fx_pool_clear(&symbols->texts);
+    fx_texts_clear(&symbols->names);
+    fx_texts_clear(&symbols->expressions);
+    fx_arena_clear(&symbols->scratch);
+    fx_texts_clear(&symbols->texts);
     fx_free(symbols->canonical);
     fx_symbols_init(symbols);
 }
@@ -69,7 +69,7 @@ bool fx_is_symbol(const char *name, size_t length)
 
 static expr *new_expr(parser *p, const char *text, bool commutes)
 {
-    expr *e = fx_pool_alloc(&p->symbols->scratch, sizeof *e);
+    expr *e = fx_arena_alloc(&p->symbols->scratch, sizeof *e);
     if (e == NULL || text == NULL) {
         p->no_memory = p->failed = true;
         return NULL;
@@ -80,7 +80,7 @@ static expr *new_expr(parser *p, const char *text, bool commutes)
 
 static expr *atom(parser *p, const char *bytes, size_t length)
 {
-    char *text = fx_pool_alloc(&p->symbols->scratch, length + 1);
+    char *text = fx_arena_alloc(&p->symbols->scratch, length + 1);
     if (text != NULL) {
         memcpy(text, bytes, length);
         text[length] = '\0';
@@ -91,7 +91,7 @@ static expr *atom(parser *p, const char *bytes, size_t length)
 /* The atom of a symbol: its letters, which say what kind of size it is, and its number. */
 static expr *symbol_atom(parser *p, const char *name, size_t length)
 {
-    const char *interned = fx_pool_intern(&p->symbols->names, name, length);
+    const char *interned = fx_texts_keep(&p->symbols->names, name, length);
     if (interned == NULL) {
         p->no_memory = p->failed = true;
         return NULL;
@@ -101,7 +101,7 @@ static expr *symbol_atom(parser *p, const char *name, size_t length)
         letters++;
     }
     char text[32];
-    int written = snprintf(text, sizeof text, "%.*s#%u", (int)letters, name, (unsigned)fx_string_of(interned)->id);
+    int written = snprintf(text, sizeof text, "%.*s#%u", (int)letters, name, (unsigned)fx_texts_entry_of(interned)->id);
     return atom(p, text, (size_t)written);
 }
 
@@ -432,7 +432,7 @@ static const char *join_texts(parser *p, const char *head, const char *const *te
     for (size_t i = 0; i < n_texts; i++) {
         length += strlen(texts[i]) + 1;
     }
-    char *text = fx_pool_alloc(&p->symbols->scratch, length);
+    char *text = fx_arena_alloc(&p->symbols->scratch, length);
     if (text == NULL) {
         return NULL;
     }
@@ -454,7 +454,7 @@ static const char *text_of(parser *p, const expr *e)
     if (n_children == 0) {
         return e->text;
     }
-    const char **texts = fx_pool_alloc(&p->symbols->scratch, n_children * sizeof *texts);
+    const char **texts = fx_arena_alloc(&p->symbols->scratch, n_children * sizeof *texts);
     if (texts == NULL) {
         return NULL;
     }
@@ -475,7 +475,7 @@ static const char *text_of(parser *p, const expr *e)
 static const char *rename_tokens(parser *p, const char *expression)
 {
     size_t room = strlen(expression) * 8 + 8; /* "s1" is the shortest symbol, "s#4294967295" the longest name */
-    char *text = fx_pool_alloc(&p->symbols->scratch, room);
+    char *text = fx_arena_alloc(&p->symbols->scratch, room);
     if (text == NULL) {
         return NULL;
     }
@@ -516,16 +516,16 @@ static const char *canonical_text(fx_symbols *symbols, const char *expression)
 
 bool fx_symbols_see(fx_symbols *symbols, const char *name)
 {
-    return fx_pool_intern(&symbols->names, name, strlen(name)) != NULL;
+    return fx_texts_keep(&symbols->names, name, strlen(name)) != NULL;
 }
 
 const char *fx_symbols_canonical(fx_symbols *symbols, const char *expression)
 {
-    const char *interned = fx_pool_intern(&symbols->expressions, expression, strlen(expression));
+    const char *interned = fx_texts_keep(&symbols->expressions, expression, strlen(expression));
     if (interned == NULL) {
         return NULL;
     }
-    size_t id = fx_string_of(interned)->id;
+    size_t id = fx_texts_entry_of(interned)->id;
     size_t before = symbols->canonical_capacity;
     if (!fx_grow((void **)&symbols->canonical, &symbols->canonical_capacity, id + 1, sizeof *symbols->canonical)) {
         return NULL;
@@ -533,8 +533,8 @@ const char *fx_symbols_canonical(fx_symbols *symbols, const char *expression)
     memset(symbols->canonical + before, 0, (symbols->canonical_capacity - before) * sizeof *symbols->canonical);
     if (symbols->canonical[id] == NULL) {
         const char *text = canonical_text(symbols, interned);
-        symbols->canonical[id] = text == NULL ? NULL : fx_pool_intern(&symbols->texts, text, strlen(text));
-        fx_pool_clear(&symbols->scratch); /* much more than the text: those of all parts, joined level by level */
+        symbols->canonical[id] = text == NULL ? NULL : fx_texts_keep(&symbols->texts, text, strlen(text));
+        fx_arena_reset(&symbols->scratch); /* much more than the text: those of all parts, joined level by level */
     }
     return symbols->canonical[id];
 }

@@ -17,12 +17,12 @@
 #include "graph/record.h"
 
 typedef struct fx_symbols {
-    fx_pool names;          /* symbols; a name's id is its number */
-    fx_pool expressions;    /* every expression seen; */
+    fx_texts names;          /* symbols; a name's id is its number */
+    fx_texts expressions;    /* every expression seen; */
     const char **canonical; /* by its id, the canonical form */
     size_t canonical_capacity;
-    fx_pool texts;   /* canonical forms */
-    fx_pool scratch; /* trees and texts of one expression's parts */
+    fx_texts texts;   /* canonical forms */
+    fx_arena scratch; /* trees and texts of one expression's parts */
 } fx_symbols;
 
 void fx_symbols_init(fx_symbols *symbols);

@@ -21,7 +21,7 @@ fxtap_status fxtap_reader_open_with(const char *path, uint32_t flags, fxtap_read
     FX_REQUIRE(out);
     char resolved[PATH_MAX];
     if ((flags & ~FXTAP_READ_COPY) != 0) {
-        return fx_error(FXTAP_E_INVALID, "reading has no flags 0x%x", (unsigned)flags);
+        return fx_error(FXTAP_E_INVALID, "unknown read flags 0x%x", (unsigned)flags);
     }
     if (realpath(path, resolved) == NULL) {
         return fx_error_errno(errno, "open", path);

@@ -118,9 +118,6 @@ void fx_difference_init(fx_difference *difference, const fx_difference_options *
 fxtap_status fx_difference_run(fx_difference *difference, const fxtap_view *golden, const fxtap_view *target,
                                uint64_t first, uint64_t count);
 
-/* Adds what `from` has seen; both were begun with the same options, over disjoint ranges. */
-void fx_difference_combine(fx_difference *into, const fx_difference *from);
-
 void fx_difference_finish(const fx_difference *difference, fx_difference_result *out);
 
 /* All of it, on this thread. */

@@ -1,28 +1,9 @@
 /*
- * difference_finish.c - joining ranges, and the metrics from the sums.
+ * difference_finish.c - the metrics from the sums.
  */
 #include <math.h>
 
 #include "tensor/difference_parts.h"
-
-static bool comes_before(const fx_difference_point *a, const fx_difference_point *b)
-{
-    return a->error > b->error || (a->error == b->error && a->index < b->index);
-}
-
-/* Two lists, largest first, into one of at most n_worst. */
-static void merge_worst(fx_difference *into, const fx_difference *from)
-{
-    fx_difference_point merged[FX_DIFFERENCE_WORST_MAX];
-    size_t i = 0, k = 0, n = 0;
-    while (n < into->options.n_worst && (i < into->n_worst || k < from->n_worst)) {
-        bool mine = k >= from->n_worst || (i < into->n_worst && comes_before(&into->worst[i], &from->worst[k]));
-        merged[n++] = mine ? into->worst[i++] : from->worst[k++];
-    }
-    memcpy(into->worst, merged, n * sizeof *merged);
-    into->n_worst = n;
-    into->floor = n == into->options.n_worst ? merged[n - 1].error : 0;
-}
 
 void fx_difference_keep_non_finite(fx_difference *difference, const fx_difference_point *point)
 {
@@ -36,33 +17,6 @@ void fx_difference_keep_non_finite(fx_difference *difference, const fx_differenc
     size_t last = difference->n_non_finite < capacity ? difference->n_non_finite++ : capacity - 1;
     memmove(&difference->non_finite[at + 1], &difference->non_finite[at], (last - at) * sizeof *point);
     difference->non_finite[at] = *point;
-}
-
-void fx_difference_combine(fx_difference *into, const fx_difference *from)
-{
-    into->count += from->count;
-    into->n_finite += from->n_finite;
-    into->mismatched += from->mismatched;
-    into->nan_mismatched += from->nan_mismatched;
-    into->inf_mismatched += from->inf_mismatched;
-    into->within_1e3 += from->within_1e3;
-    into->within_5e3 += from->within_5e3;
-    into->max_ulp = from->max_ulp > into->max_ulp ? from->max_ulp : into->max_ulp;
-    into->max_abs_exact = from->max_abs_exact > into->max_abs_exact ? from->max_abs_exact : into->max_abs_exact;
-    for (size_t i = 0; i < from->n_non_finite; i++) {
-        fx_difference_keep_non_finite(into, &from->non_finite[i]);
-    }
-    into->differs = into->differs || from->differs;
-    into->has_ulp = into->has_ulp || from->has_ulp;
-    into->error_sum += from->error_sum;
-    into->square_sum += from->square_sum;
-    into->golden_square_sum += from->golden_square_sum;
-    into->target_square_sum += from->target_square_sum;
-    into->product_sum += from->product_sum;
-    if (from->max_rel.error > 0 && (into->max_rel.error == 0 || comes_before(&from->max_rel, &into->max_rel))) {
-        into->max_rel = from->max_rel;
-    }
-    merge_worst(into, from);
 }
 
 static double cosine_of(const fx_difference *difference)

@@ -21,7 +21,7 @@ static const struct {
 
 static fxtap_status malformed(const char *name, const char *descr)
 {
-    return fx_error_at(FXTAP_E_FORMAT, name, "descr '%s' is no NumPy dtype", descr);
+    return fx_error_at(FXTAP_E_FORMAT, name, "descr '%s' is not a NumPy dtype", descr);
 }
 
 /* Without a size, and in any byte order: the letters of C's types and NumPy's own. Names have none. C's long has 8 bytes. */

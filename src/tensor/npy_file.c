@@ -188,7 +188,7 @@ fxtap_status fxtap_npy_open_with(const char *path, uint32_t flags, fxtap_npy **o
     FX_REQUIRE(path);
     FX_REQUIRE(out);
     if ((flags & ~FXTAP_READ_COPY) != 0) {
-        return fx_error(FXTAP_E_INVALID, "reading has no flags 0x%" PRIx32, flags);
+        return fx_error(FXTAP_E_INVALID, "unknown read flags 0x%" PRIx32, flags);
     }
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     return fd < 0 ? fx_error_errno(errno, "open", path) : open_fd(fd, path, flags, out);

@@ -217,7 +217,7 @@ static fxtap_status parse_prefix(const char *name, const unsigned char *bytes, s
         return fx_error_at(FXTAP_E_FORMAT, name, "the file is empty");
     }
     if (memcmp(bytes, magic, n_magic) != 0) {
-        return fx_error_at(FXTAP_E_FORMAT, name, "no .npy file: it does not begin with \\x93NUMPY");
+        return fx_error_at(FXTAP_E_FORMAT, name, "not a .npy file: it does not begin with \\x93NUMPY");
     }
     if (n_bytes < 10) {
         return fx_error_at(FXTAP_E_FORMAT, name, "cut off inside the header, at byte %zu", n_bytes);

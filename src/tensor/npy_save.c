@@ -107,7 +107,7 @@ fxtap_status fxtap_npy_save(const char *path, const fxtap_view *view)
         return fx_error(FXTAP_E_UNSUPPORTED, "dtype %s has no saved form", fxtap_dtype_name(view->dtype));
     }
     if (lstat(path, &info) == 0) {
-        return fx_error_at(FXTAP_E_EXISTS, path, "is there already");
+        return fx_error_at(FXTAP_E_EXISTS, path, "already exists");
     }
     char *temporary = temporary_name(path);
     if (temporary == NULL) {

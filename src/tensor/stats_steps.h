@@ -28,68 +28,45 @@ static inline void fx_scan_step(fx_float_scan *out, uint64_t magnitude, int64_t 
     out->key_max = key > out->key_max ? key : out->key_max;
 }
 
-/* Elements first .. n of a part. */
-static inline void fx_scan_f32_steps(const void *elements, size_t first, size_t n, uint32_t min_normal,
-                                     fx_float_scan *out)
-{
-    const unsigned char *bytes = elements;
-    for (size_t i = first; i < n; i++) {
-        uint32_t bits;
-        memcpy(&bits, bytes + 4 * i, sizeof bits);
-        uint32_t magnitude = bits & INT32_MAX;
-        fx_scan_step(out, magnitude, fx_f32_key(bits), FX_F32_INF, min_normal);
-        if (magnitude < FX_F32_INF) {
-            out->sum[i % FX_STATS_LANES] += (double)fx_f32_from_bits(bits);
-        }
-    }
-}
-
-static inline void fx_scan_f64_steps(const void *elements, size_t first, size_t n, uint64_t min_normal,
-                                     fx_float_scan *out)
-{
-    const unsigned char *bytes = elements;
-    for (size_t i = first; i < n; i++) {
-        uint64_t bits;
-        memcpy(&bits, bytes + 8 * i, sizeof bits);
-        uint64_t magnitude = bits & INT64_MAX;
-        fx_scan_step(out, magnitude, fx_f64_key(bits), FX_F64_INF, min_normal);
-        if (magnitude < FX_F64_INF) {
-            out->sum[i % FX_STATS_LANES] += fx_f64_from_bits(bits);
-        }
-    }
-}
-
 static inline void fx_spread_step(fx_float_spread *out, size_t i, double distance)
 {
     out->sum[i % FX_STATS_LANES] += distance;
     out->square_sum[i % FX_STATS_LANES] += distance * distance;
 }
 
-static inline void fx_spread_f32_steps(const void *elements, size_t first, size_t n, double mean,
-                                       fx_float_spread *out)
-{
-    const unsigned char *bytes = elements;
-    for (size_t i = first; i < n; i++) {
-        uint32_t bits;
-        memcpy(&bits, bytes + 4 * i, sizeof bits);
-        if ((bits & INT32_MAX) < FX_F32_INF) {
-            fx_spread_step(out, i, (double)fx_f32_from_bits(bits) - mean);
-        }
+/* Elements first .. n of a part. */
+#define FX_DEFINE_STEPS(NAME, UINT, MOST, INFINITE)                                                                    \
+    static inline void fx_scan_##NAME##_steps(const void *elements, size_t first, size_t n, UINT min_normal,           \
+                                              fx_float_scan *out)                                                      \
+    {                                                                                                                  \
+        const unsigned char *bytes = elements;                                                                         \
+        for (size_t i = first; i < n; i++) {                                                                           \
+            UINT bits;                                                                                                 \
+            memcpy(&bits, bytes + sizeof bits * i, sizeof bits);                                                       \
+            UINT magnitude = bits & (MOST);                                                                            \
+            fx_scan_step(out, magnitude, fx_##NAME##_key(bits), INFINITE, min_normal);                                 \
+            if (magnitude < (INFINITE)) {                                                                              \
+                out->sum[i % FX_STATS_LANES] += (double)fx_##NAME##_from_bits(bits);                                   \
+            }                                                                                                          \
+        }                                                                                                              \
+    }                                                                                                                  \
+                                                                                                                       \
+    static inline void fx_spread_##NAME##_steps(const void *elements, size_t first, size_t n, double mean,             \
+                                                fx_float_spread *out)                                                  \
+    {                                                                                                                  \
+        const unsigned char *bytes = elements;                                                                         \
+        for (size_t i = first; i < n; i++) {                                                                           \
+            UINT bits;                                                                                                 \
+            memcpy(&bits, bytes + sizeof bits * i, sizeof bits);                                                       \
+            if ((bits & (MOST)) < (INFINITE)) {                                                                        \
+                fx_spread_step(out, i, (double)fx_##NAME##_from_bits(bits) - mean);                                    \
+            }                                                                                                          \
+        }                                                                                                              \
     }
-}
 
-static inline void fx_spread_f64_steps(const void *elements, size_t first, size_t n, double mean,
-                                       fx_float_spread *out)
-{
-    const unsigned char *bytes = elements;
-    for (size_t i = first; i < n; i++) {
-        uint64_t bits;
-        memcpy(&bits, bytes + 8 * i, sizeof bits);
-        if ((bits & INT64_MAX) < FX_F64_INF) {
-            fx_spread_step(out, i, fx_f64_from_bits(bits) - mean);
-        }
-    }
-}
+FX_DEFINE_STEPS(f32, uint32_t, INT32_MAX, FX_F32_INF)
+FX_DEFINE_STEPS(f64, uint64_t, INT64_MAX, FX_F64_INF)
+#undef FX_DEFINE_STEPS
 
 /* IEEE binary16 to binary32 by its definition, with integers alone (no flush-to-zero mode can reach it). */
 static inline uint32_t fx_f32_bits_of_f16(uint16_t half)

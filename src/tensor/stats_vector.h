@@ -127,37 +127,42 @@ static inline void prefetch_next_part(const unsigned char *at, size_t step_bytes
     }
 }
 
-static inline __attribute__((always_inline)) void spread_f32_steps(const unsigned char *bytes, size_t n, bool special,
-                                                                    double mean, fx_float_spread *out)
-{
-    vd centre = vd_set(mean), sum[N64], squares[N64];
-    for (size_t k = 0; k < N64; k++) {
-        sum[k] = squares[k] = vd_set(0);
+/* The same over elements of either size. */
+#define DEFINE_SPREAD(NAME, BYTES, LOAD)                                                                               \
+    static inline __attribute__((always_inline)) void spread_##NAME##_steps(const unsigned char *bytes, size_t n,      \
+                                                                           bool special, double mean,                  \
+                                                                           fx_float_spread *out)                       \
+    {                                                                                                                  \
+        vd centre = vd_set(mean), sum[N64], squares[N64];                                                              \
+        for (size_t k = 0; k < N64; k++) {                                                                             \
+            sum[k] = squares[k] = vd_set(0);                                                                           \
+        }                                                                                                              \
+        for (size_t i = 0; i < n; i += STEP) {                                                                         \
+            prefetch_next_part(bytes + (BYTES) * i, (BYTES) * STEP);                                                   \
+            for (size_t k = 0; k < N64; k++) {                                                                         \
+                vd x = LOAD(bytes + (BYTES) * (i + k * VD_N));                                                         \
+                vd distance = vd_sub(x, centre);                                                                       \
+                distance = special ? vd_keep_finite(distance, x) : distance;                                           \
+                sum[k] = vd_add(sum[k], distance);                                                                     \
+                squares[k] = vd_add(squares[k], vd_mul(distance, distance));                                           \
+            }                                                                                                          \
+        }                                                                                                              \
+        memcpy(out->sum, sum, sizeof out->sum);                                                                        \
+        memcpy(out->square_sum, squares, sizeof out->square_sum);                                                      \
+    }                                                                                                                  \
+                                                                                                                       \
+    static void spread_##NAME(const void *elements, size_t n, bool all_finite, double mean, fx_float_spread *out)      \
+    {                                                                                                                  \
+        size_t whole = n - n % STEP;                                                                                   \
+        if (all_finite) {                                                                                              \
+            spread_##NAME##_steps(elements, whole, false, mean, out);                                                  \
+        } else {                                                                                                       \
+            spread_##NAME##_steps(elements, whole, true, mean, out);                                                   \
+        }                                                                                                              \
+        fx_spread_##NAME##_steps(elements, whole, n, mean, out);                                                       \
     }
-    for (size_t i = 0; i < n; i += STEP) {
-        prefetch_next_part(bytes + 4 * i, 4 * STEP);
-        for (size_t k = 0; k < N64; k++) {
-            vd x = vd_from_f32(bytes + 4 * (i + k * VD_N));
-            vd distance = vd_sub(x, centre);
-            distance = special ? vd_keep_finite(distance, x) : distance;
-            sum[k] = vd_add(sum[k], distance);
-            squares[k] = vd_add(squares[k], vd_mul(distance, distance));
-        }
-    }
-    memcpy(out->sum, sum, sizeof out->sum);
-    memcpy(out->square_sum, squares, sizeof out->square_sum);
-}
 
-static void spread_f32(const void *elements, size_t n, bool all_finite, double mean, fx_float_spread *out)
-{
-    size_t whole = n - n % STEP;
-    if (all_finite) {
-        spread_f32_steps(elements, whole, false, mean, out);
-    } else {
-        spread_f32_steps(elements, whole, true, mean, out);
-    }
-    fx_spread_f32_steps(elements, whole, n, mean, out);
-}
+DEFINE_SPREAD(f32, 4, vd_from_f32)
 
 static inline __attribute__((always_inline)) bool scan_f64_steps(const unsigned char *bytes, size_t n,
                                                                   uint64_t min_normal, bool special,
@@ -195,37 +200,7 @@ static void scan_f64(const void *elements, size_t n, uint64_t min_normal, fx_flo
     fx_scan_f64_steps(elements, whole, n, min_normal, out);
 }
 
-static inline __attribute__((always_inline)) void spread_f64_steps(const unsigned char *bytes, size_t n, bool special,
-                                                                    double mean, fx_float_spread *out)
-{
-    vd centre = vd_set(mean), sum[N64], squares[N64];
-    for (size_t k = 0; k < N64; k++) {
-        sum[k] = squares[k] = vd_set(0);
-    }
-    for (size_t i = 0; i < n; i += STEP) {
-        prefetch_next_part(bytes + 8 * i, 8 * STEP);
-        for (size_t k = 0; k < N64; k++) {
-            vd x = vd_load(bytes + 8 * (i + k * VD_N));
-            vd distance = vd_sub(x, centre);
-            distance = special ? vd_keep_finite(distance, x) : distance;
-            sum[k] = vd_add(sum[k], distance);
-            squares[k] = vd_add(squares[k], vd_mul(distance, distance));
-        }
-    }
-    memcpy(out->sum, sum, sizeof out->sum);
-    memcpy(out->square_sum, squares, sizeof out->square_sum);
-}
-
-static void spread_f64(const void *elements, size_t n, bool all_finite, double mean, fx_float_spread *out)
-{
-    size_t whole = n - n % STEP;
-    if (all_finite) {
-        spread_f64_steps(elements, whole, false, mean, out);
-    } else {
-        spread_f64_steps(elements, whole, true, mean, out);
-    }
-    fx_spread_f64_steps(elements, whole, n, mean, out);
-}
+DEFINE_SPREAD(f64, 8, vd_load)
 
 static void widen_f16(const void *elements, size_t n, float *out)
 {

@@ -105,7 +105,7 @@ fxtap_status fx_undefined_decode(const void *bytes, size_t n_bytes, uint64_t n_e
         end += gap + count;
     }
     if (c.is_bad || !fx_undefined_check(ranges, n, n_elems)) {
-        return fx_error(FXTAP_E_FORMAT, "ranges of undefined elements that are none");
+        return fx_error(FXTAP_E_FORMAT, "invalid ranges of undefined elements");
     }
     *out = ranges;
     *n_out = n;

@@ -86,7 +86,7 @@ static fxtap_status check_range(const fxtap_view *view, uint64_t count)
            fx_mul_i64(low, size, &low);
     /* The saved form may be larger: no type grows more than eightfold (a float4 pair). */
     if (!fits || span > PTRDIFF_MAX || count > (uint64_t)PTRDIFF_MAX / 16) {
-        return fx_error(FXTAP_E_INVALID, "a view reaches further than memory does");
+        return fx_error(FXTAP_E_INVALID, "a view extends beyond the address space");
     }
     return FXTAP_OK;
 }

@@ -25,9 +25,13 @@ struct fx_arena_chunk {
 
 void fx_arena_init(fx_arena *arena)
 {
-    arena->chunk = NULL;
-    arena->spare = NULL;
-    arena->used = 0;
+    *arena = (fx_arena){0};
+}
+
+static void *fail(fx_arena *arena)
+{
+    arena->failed = true;
+    return NULL;
 }
 
 static void free_chunks(struct fx_arena_chunk *chunk)
@@ -63,8 +67,7 @@ void fx_arena_reset(fx_arena *arena)
         }
         chunk = older;
     }
-    fx_arena_init(arena);
-    arena->spare = spare;
+    *arena = (fx_arena){.spare = spare, .stays_failed = arena->stays_failed};
 }
 
 static struct fx_arena_chunk *new_chunk(size_t capacity)
@@ -87,7 +90,7 @@ static void *alloc_large(fx_arena *arena, size_t n_bytes)
 {
     struct fx_arena_chunk *chunk = new_chunk(n_bytes);
     if (chunk == NULL) {
-        return NULL;
+        return fail(arena);
     }
     if (arena->chunk == NULL) {
         arena->chunk = chunk;
@@ -101,9 +104,9 @@ static void *alloc_large(fx_arena *arena, size_t n_bytes)
 
 void *fx_arena_alloc(fx_arena *arena, size_t n_bytes)
 {
-    if (n_bytes > SIZE_MAX - ALIGNMENT) {
+    if (n_bytes > SIZE_MAX - ALIGNMENT || (arena->failed && arena->stays_failed)) {
         fx_error_nomem();
-        return NULL;
+        return fail(arena);
     }
     n_bytes = (n_bytes + ALIGNMENT - 1) & ~(ALIGNMENT - 1);
     if (n_bytes > CHUNK_BYTES / 4) {
@@ -114,7 +117,7 @@ void *fx_arena_alloc(fx_arena *arena, size_t n_bytes)
         if (chunk != NULL) {
             arena->spare = chunk->older;
         } else if ((chunk = new_chunk(CHUNK_BYTES)) == NULL) {
-            return NULL;
+            return fail(arena);
         }
         chunk->older = arena->chunk;
         arena->chunk = chunk;
@@ -130,7 +133,7 @@ void *fx_arena_calloc(fx_arena *arena, size_t n_items, size_t item_bytes)
     size_t n_bytes;
     if (!fx_mul_size(n_items, item_bytes, &n_bytes)) {
         fx_error_nomem();
-        return NULL;
+        return fail(arena);
     }
     void *block = fx_arena_alloc(arena, n_bytes);
     if (block != NULL) {
@@ -148,6 +151,26 @@ void *fx_arena_memdup(fx_arena *arena, const void *bytes, size_t n_bytes)
     return copy;
 }
 
+void *fx_arena_copy(fx_arena *arena, const void *items, size_t n_items, size_t item_bytes)
+{
+    size_t n_bytes;
+    if (!fx_mul_size(n_items, item_bytes, &n_bytes)) {
+        fx_error_nomem();
+        return fail(arena);
+    }
+    return fx_arena_memdup(arena, items, n_bytes);
+}
+
+char *fx_text_copy(fx_arena *arena, const char *text, size_t length)
+{
+    char *copy = length < SIZE_MAX ? fx_arena_alloc(arena, length + 1) : fail(arena);
+    if (copy != NULL) {
+        memcpy(copy, text, length);
+        copy[length] = '\0';
+    }
+    return copy;
+}
+
 char *fx_arena_strdup(fx_arena *arena, const char *text)
 {
     return fx_arena_memdup(arena, text, strlen(text) + 1);
@@ -155,20 +178,22 @@ char *fx_arena_strdup(fx_arena *arena, const char *text)
 
 char *fx_arena_printf(fx_arena *arena, const char *format, ...)
 {
-    va_list arguments;
+    char usual[256];
+    va_list arguments, again;
     va_start(arguments, format);
-    int length = vsnprintf(NULL, 0, format, arguments);
-    va_end(arguments);
+    va_copy(again, arguments);
+    int length = vsnprintf(usual, sizeof usual, format, arguments);
+    char *text = NULL;
     if (length < 0) {
         fx_error(FXTAP_E_INVALID, "text cannot be formatted");
-        return NULL;
+        arena->failed = true;
+    } else if ((size_t)length < sizeof usual) {
+        text = fx_text_copy(arena, usual, (size_t)length);
+    } else if ((text = fx_arena_alloc(arena, (size_t)length + 1)) != NULL) {
+        vsnprintf(text, (size_t)length + 1, format, again);
     }
-    char *text = fx_arena_alloc(arena, (size_t)length + 1);
-    if (text != NULL) {
-        va_start(arguments, format);
-        vsnprintf(text, (size_t)length + 1, format, arguments);
-        va_end(arguments);
-    }
+    va_end(again);
+    va_end(arguments);
     return text;
 }
 

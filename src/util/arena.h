@@ -4,12 +4,15 @@
 #ifndef FX_UTIL_ARENA_H
 #define FX_UTIL_ARENA_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 typedef struct fx_arena {
     struct fx_arena_chunk *chunk; /* the one in use; older ones hang behind it */
     struct fx_arena_chunk *spare; /* empty ones, from a reset */
     size_t used;
+    bool failed;       /* an allocation has failed since init or reset */
+    bool stays_failed; /* set by the owner: after a failure all fail, so that a long walk asks once, at its end */
 } fx_arena;
 
 void fx_arena_init(fx_arena *arena);
@@ -19,7 +22,9 @@ void fx_arena_reset(fx_arena *arena); /* ends every block, and keeps some memory
 /* All return NULL, with the thread's error set, when memory cannot be had. */
 void *fx_arena_alloc(fx_arena *arena, size_t n_bytes); /* uninitialised */
 void *fx_arena_calloc(fx_arena *arena, size_t n_items, size_t item_bytes);
+void *fx_arena_copy(fx_arena *arena, const void *items, size_t n_items, size_t item_bytes);
 void *fx_arena_memdup(fx_arena *arena, const void *bytes, size_t n_bytes);
+char *fx_text_copy(fx_arena *arena, const char *text, size_t length); /* NUL-terminated */
 char *fx_arena_strdup(fx_arena *arena, const char *text);
 char *fx_arena_printf(fx_arena *arena, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

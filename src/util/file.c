@@ -108,7 +108,7 @@ fxtap_status fx_pread_all(int fd, void *bytes, size_t n_bytes, uint64_t offset, 
 
 static fxtap_status taken(const char *to)
 {
-    return fx_error_at(FXTAP_E_EXISTS, to, "is there already");
+    return fx_error_at(FXTAP_E_EXISTS, to, "already exists");
 }
 
 static fxtap_status rename_failed(const char *from, const char *to)

@@ -102,37 +102,3 @@ bool fx_grow(void **items, size_t *capacity, size_t needed, size_t item_bytes)
     return true;
 }
 
-bool fx_mul_size(size_t a, size_t b, size_t *out)
-{
-    return !__builtin_mul_overflow(a, b, out);
-}
-
-bool fx_add_size(size_t a, size_t b, size_t *out)
-{
-    return !__builtin_add_overflow(a, b, out);
-}
-
-bool fx_mul_u64(uint64_t a, uint64_t b, uint64_t *out)
-{
-    return !__builtin_mul_overflow(a, b, out);
-}
-
-bool fx_add_u64(uint64_t a, uint64_t b, uint64_t *out)
-{
-    return !__builtin_add_overflow(a, b, out);
-}
-
-bool fx_mul_i64(int64_t a, int64_t b, int64_t *out)
-{
-    return !__builtin_mul_overflow(a, b, out);
-}
-
-bool fx_add_i64(int64_t a, int64_t b, int64_t *out)
-{
-    return !__builtin_add_overflow(a, b, out);
-}
-
-bool fx_sub_i64(int64_t a, int64_t b, int64_t *out)
-{
-    return !__builtin_sub_overflow(a, b, out);
-}

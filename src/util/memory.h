@@ -20,13 +20,18 @@ void fx_free(void *memory);
 bool fx_grow(void **items, size_t *capacity, size_t needed, size_t item_bytes);
 
 /* a * b, a + b and a - b; false where the result does not fit. */
-bool fx_mul_size(size_t a, size_t b, size_t *out);
-bool fx_add_size(size_t a, size_t b, size_t *out);
-bool fx_mul_u64(uint64_t a, uint64_t b, uint64_t *out);
-bool fx_add_u64(uint64_t a, uint64_t b, uint64_t *out);
-bool fx_mul_i64(int64_t a, int64_t b, int64_t *out);
-bool fx_add_i64(int64_t a, int64_t b, int64_t *out);
-bool fx_sub_i64(int64_t a, int64_t b, int64_t *out);
+#define FX_CHECKED(operation, name, type)                                                                              \
+    static inline bool fx_##operation##_##name(type a, type b, type *out)                                              \
+    {                                                                                                                  \
+        return !__builtin_##operation##_overflow(a, b, out);                                                           \
+    }
+FX_CHECKED(mul, size, size_t)
+FX_CHECKED(add, size, size_t)
+FX_CHECKED(mul, u64, uint64_t)
+FX_CHECKED(mul, i64, int64_t)
+FX_CHECKED(add, i64, int64_t)
+FX_CHECKED(sub, i64, int64_t)
+#undef FX_CHECKED
 
 /* Tests only: the allocation after `n` more ones fails, once; negative switches it off. Process-wide. */
 void fx_memory_fail_after(long long n);

@@ -378,12 +378,6 @@ void fxtap_buffer_double(fxtap_buffer *buffer, double value)
     fxtap_buffer_append(buffer, text, fx_double_text(value, text));
 }
 
-void fxtap_buffer_float(fxtap_buffer *buffer, float value)
-{
-    char text[FX_NUMBER_BYTES];
-    fxtap_buffer_append(buffer, text, fx_float_text(value, text));
-}
-
 void fxtap_buffer_digits(fxtap_buffer *buffer, double value, int n_digits)
 {
     char text[FX_NUMBER_BYTES];

@@ -1,5 +1,6 @@
 #include "util/texts.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 #define XXH_INLINE_ALL
@@ -8,61 +9,47 @@
 #include "util/error.h"
 #include "util/memory.h"
 
-char *fx_text_copy(fx_arena *arena, const char *text, size_t length)
-{
-    char *copy = fx_arena_alloc(arena, length + 1);
-    if (copy != NULL) {
-        memcpy(copy, text, length);
-        copy[length] = '\0';
-    }
-    return copy;
-}
-
 void fx_texts_clear(fx_texts *table)
 {
     fx_arena *arena = table->arena;
+    fx_arena_clear(&table->own);
     fx_free(table->entries);
-    fx_free(table->places);
+    fx_free(table->slots);
     *table = (fx_texts){.arena = arena};
 }
 
-/* The place of a text: of its entry, or the empty one where it would go. The table is never full. */
-static uint32_t *place_of(const fx_texts *table, uint64_t hash, const char *text, size_t length)
+/* The slot of a text: its entry's, or the empty one where it would go. The table is never full. */
+static uint32_t *slot_of(const fx_texts *table, uint64_t hash, const char *text, size_t length)
 {
-    size_t mask = table->n_places - 1;
+    size_t mask = table->n_slots - 1;
     for (size_t i = (size_t)hash & mask;; i = (i + 1) & mask) {
-        uint32_t number = table->places[i];
-        if (number == 0) {
-            return &table->places[i];
+        if (table->slots[i] == 0) {
+            return &table->slots[i];
         }
-        const fx_texts_entry *entry = &table->entries[number - 1];
+        const fx_texts_entry *entry = table->entries[table->slots[i] - 1];
         if (entry->hash == hash && entry->length == length && memcmp(entry->text, text, length) == 0) {
-            return &table->places[i];
+            return &table->slots[i];
         }
     }
 }
 
-/* Small places beside the entries: a large table touches little memory when it grows. */
+/* Keeps the table at most half full. */
 static bool grow(fx_texts *table)
 {
-    size_t n_places = table->n_places > 0 ? table->n_places * 2 : 16;
-    if (table->count >= UINT32_MAX / 2) {
-        fx_error_nomem();
+    size_t n_slots = table->n_slots > 0 ? table->n_slots * 2 : 64;
+    uint32_t *slots = fx_calloc(n_slots, sizeof *slots);
+    if (slots == NULL) {
         return false;
     }
-    uint32_t *places = fx_calloc(n_places, sizeof *places);
-    if (places == NULL) {
-        return false;
-    }
-    fx_free(table->places);
-    table->places = places;
-    table->n_places = n_places;
-    for (size_t i = 0; i < table->count; i++) {
-        size_t at = (size_t)table->entries[i].hash & (n_places - 1);
-        while (places[at] != 0) {
-            at = (at + 1) & (n_places - 1);
+    fx_free(table->slots);
+    table->slots = slots;
+    table->n_slots = n_slots;
+    for (size_t id = 0; id < table->count; id++) {
+        size_t at = (size_t)table->entries[id]->hash & (n_slots - 1);
+        while (slots[at] != 0) {
+            at = (at + 1) & (n_slots - 1);
         }
-        places[at] = (uint32_t)(i + 1);
+        slots[at] = (uint32_t)id + 1;
     }
     return true;
 }
@@ -72,32 +59,50 @@ fx_texts_entry *fx_texts_find(const fx_texts *table, const char *text, size_t le
     if (table->count == 0) {
         return NULL;
     }
-    uint32_t number = *place_of(table, XXH3_64bits(text, length), text, length);
-    return number != 0 ? &table->entries[number - 1] : NULL;
+    uint32_t number = *slot_of(table, XXH3_64bits(text, length), text, length);
+    return number != 0 ? table->entries[number - 1] : NULL;
+}
+
+static fx_texts_entry *new_entry(fx_texts *table, uint64_t hash, const char *text, size_t length)
+{
+    if (length >= UINT32_MAX || table->count >= UINT32_MAX / 2) {
+        fx_error(FXTAP_E_INVALID, "a text of %zu bytes is too long", length);
+        return NULL;
+    }
+    fx_texts_entry *entry = fx_arena_alloc(table->arena != NULL ? table->arena : &table->own, sizeof *entry + length + 1);
+    if (entry == NULL || !fx_grow((void **)&table->entries, &table->capacity, table->count + 1, sizeof entry)) {
+        return NULL;
+    }
+    *entry = (fx_texts_entry){.hash = hash, .id = (uint32_t)table->count, .length = (uint32_t)length};
+    memcpy(entry->text, text, length);
+    entry->text[length] = '\0';
+    table->entries[table->count++] = entry;
+    return entry;
 }
 
 fx_texts_entry *fx_texts_add(fx_texts *table, const char *text, size_t length)
 {
-    if (table->count >= table->n_places / 2 && !grow(table)) {
+    if (table->count >= table->n_slots / 2 && !grow(table)) {
         return NULL;
     }
+    text = length > 0 ? text : "";
     uint64_t hash = XXH3_64bits(text, length);
-    uint32_t *place = place_of(table, hash, text, length);
-    if (*place == 0) {
-        void *entries = table->entries;
-        const char *copy = fx_text_copy(table->arena, text, length);
-        if (copy == NULL || !fx_grow(&entries, &table->capacity, table->count + 1, sizeof *table->entries)) {
-            return NULL;
-        }
-        table->entries = entries;
-        table->entries[table->count++] = (fx_texts_entry){.hash = hash, .text = copy, .length = length};
-        *place = (uint32_t)table->count;
+    uint32_t *slot = slot_of(table, hash, text, length);
+    if (*slot != 0) {
+        return table->entries[*slot - 1];
     }
-    return &table->entries[*place - 1];
+    fx_texts_entry *entry = new_entry(table, hash, text, length);
+    *slot = entry == NULL ? 0 : entry->id + 1;
+    return entry;
 }
 
 const char *fx_texts_keep(fx_texts *table, const char *text, size_t length)
 {
     fx_texts_entry *entry = fx_texts_add(table, text, length);
     return entry != NULL ? entry->text : NULL;
+}
+
+const fx_texts_entry *fx_texts_entry_of(const char *text)
+{
+    return (const fx_texts_entry *)(const void *)(text - offsetof(fx_texts_entry, text));
 }

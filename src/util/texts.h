@@ -1,5 +1,7 @@
 /*
- * texts.h - a table of texts in an arena: each is kept once. Not thread-safe.
+ * texts.h - a table of interned texts: equal texts are one, whose address never changes. Not thread-safe.
+ *
+ * A zeroed struct is an empty table with memory of its own; one whose `arena` is set keeps its texts there.
  */
 #ifndef FX_UTIL_TEXTS_H
 #define FX_UTIL_TEXTS_H
@@ -9,30 +11,30 @@
 
 #include "util/arena.h"
 
-/* A NUL-terminated copy of `length` bytes; NULL: no memory. */
-char *fx_text_copy(fx_arena *arena, const char *text, size_t length);
-
 typedef struct fx_texts_entry {
     uint64_t hash;
-    const char *text; /* in the arena, NUL-terminated */
-    size_t length;
     void *value; /* the user's; NULL when new */
+    uint32_t id; /* order of first sight, from 0 */
+    uint32_t length;
+    char text[]; /* NUL-terminated; aligned to 8 bytes */
 } fx_texts_entry;
 
-/* A zeroed struct with its arena set is an empty table. */
 typedef struct fx_texts {
-    fx_arena *arena;
-    fx_texts_entry *entries; /* in the order in which they came */
+    fx_arena *arena; /* borrowed; NULL: `own` */
+    fx_arena own;
+    fx_texts_entry **entries; /* by id */
     size_t count, capacity;
-    uint32_t *places; /* a hash table of entries by their number from 1; 0: empty */
-    size_t n_places;  /* a power of two, or 0 */
+    uint32_t *slots; /* a hash table of ids + 1; 0: empty */
+    size_t n_slots;  /* a power of two, or 0 */
 } fx_texts;
 
-void fx_texts_clear(fx_texts *table); /* the texts stay in the arena */
+void fx_texts_clear(fx_texts *table); /* texts in a borrowed arena stay there */
 fx_texts_entry *fx_texts_find(const fx_texts *table, const char *text, size_t length);
-/* The entry of a text, made when it is not there; valid until the next add. NULL: no memory. */
+/* The entry of a text, made when it is not there. NULL: FXTAP_E_NOMEM or (4 GiB and more) FXTAP_E_INVALID. */
 fx_texts_entry *fx_texts_add(fx_texts *table, const char *text, size_t length);
-/* The table's own copy of a text. NULL: no memory. */
+/* The table's own copy of a text. NULL: as fx_texts_add(). */
 const char *fx_texts_keep(fx_texts *table, const char *text, size_t length);
+/* The entry that a table's own copy belongs to. */
+const fx_texts_entry *fx_texts_entry_of(const char *text);
 
 #endif

@@ -87,13 +87,3 @@ size_t fx_utf8_to_ucs4(const char *text, size_t length, uint32_t *out)
     }
     return n;
 }
-
-size_t fx_utf8_count(const char *text, size_t length)
-{
-    size_t n = 0;
-    for (size_t at = 0, used; at < length; at += used > 0 ? used : 1) {
-        fx_utf8_decode(text + at, length - at, &used);
-        n++;
-    }
-    return n;
-}

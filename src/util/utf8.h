@@ -27,6 +27,5 @@ bool fx_utf8_is_valid(const char *text, size_t length);
  * A bad byte becomes U+FFFD.
  */
 size_t fx_utf8_to_ucs4(const char *text, size_t length, uint32_t *out);
-size_t fx_utf8_count(const char *text, size_t length); /* what fx_utf8_to_ucs4() would return */
 
 #endif

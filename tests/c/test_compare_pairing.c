@@ -413,7 +413,7 @@ static void a_map_pairs_nodes_and_tensors(void **state)
     assert_int_equal(sc_find(report, "mm-aten.mm.default.INPUT.0")->pairing, FXTAP_PAIR_MAPPED);
     assert_int_equal(fxtap_report_warning_count(report), 2);
     assert_true(has_warning(report, "line 5 matches nothing"));
-    assert_true(has_warning(report, "line 6: line 1 says what mm stands for already"));
+    assert_true(has_warning(report, "line 6: line 1 already maps mm"));
     fxtap_report_free(report);
 }
 

@@ -245,37 +245,6 @@ static void assert_close_results(const fx_difference_result *a, const fx_differe
     assert_memory_equal(a->worst, b->worst, a->n_worst * sizeof *a->worst);
 }
 
-/* Disjoint ranges in several states, combined in another order, give what one pass gives. */
-static void ranges_combine(void **state)
-{
-    (void)state;
-    enum { n = 30011, n_ranges = 7 };
-    static float golden[n], target[n];
-    for (size_t i = 0; i < n; i++) {
-        golden[i] = (float)random_unit();
-        target[i] = (float)perturbed((double)golden[i]);
-    }
-    golden[20000] = NAN;
-    target[9000] = INFINITY;
-    int64_t shape[1] = {n};
-    fxtap_view b = {.data = golden, .dtype = FXTAP_FLOAT32, .ndim = 1, .shape = shape};
-    fxtap_view a = {.data = target, .dtype = FXTAP_FLOAT32, .ndim = 1, .shape = shape};
-    fx_difference_result whole = compare_at_level(&b, &a, &usual), joined;
-    fx_difference total, pieces[n_ranges];
-    fx_difference_init(&total, &usual);
-    for (size_t k = 0; k < n_ranges; k++) {
-        uint64_t first = n * k / n_ranges, end = n * (k + 1) / n_ranges;
-        fx_difference_init(&pieces[k], &usual);
-        assert_int_equal(fx_difference_run(&pieces[k], &b, &a, first, end - first), FXTAP_OK);
-    }
-    for (size_t k = 0; k < n_ranges; k++) {
-        fx_difference_combine(&total, &pieces[(k * 3 + 2) % n_ranges]);
-    }
-    fx_difference_finish(&total, &joined);
-    assert_close_results(&joined, &whole);
-    assert_int_equal(joined.first_non_finite, 9000);
-}
-
 static void identical_bits(void **state)
 {
     (void)state;
@@ -518,7 +487,6 @@ int main(void)
         cmocka_unit_test(float16_lengths_and_specials),
         cmocka_unit_test(float64_lengths_and_specials),
         cmocka_unit_test(many_parts_and_worst),
-        cmocka_unit_test(ranges_combine),
         cmocka_unit_test(identical_bits),
         cmocka_unit_test(non_finite_cases),
         cmocka_unit_test(zero_vectors),

@@ -419,7 +419,7 @@ static void test_symbol_memory(void **state)
         strcpy(expression + length, "//s1");
     }
     assert_non_null(fx_symbols_canonical(&symbols, expression));
-    assert_null(symbols.scratch.chunks);
+    assert_null(symbols.scratch.chunk);
     const char *text = fx_symbols_canonical(&symbols, "s7 + s1");
     assert_string_equal(text, "(+ s#0 s#1)");
     assert_ptr_equal(text, fx_symbols_canonical(&symbols, "s7 + s1"));

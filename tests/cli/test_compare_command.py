@@ -168,7 +168,7 @@ def test_replicas(run: Run, tmp_path: Path) -> None:
         (["good", "bad", "--json", "-", "--csv", "-"], "only one report"),
         (["good", "bad", "--map", "absent"], "cannot open absent: No such file or directory"),
         (["good", "bad", "--rules", "absent"], "cannot open absent: No such file or directory"),
-        (["good", "bad", "--json", "taken"], "'taken' is there already; --force writes over it"),
+        (["good", "bad", "--json", "taken"], "'taken' already exists; use --force to overwrite it"),
         (["good", "bad", "--json", "absent/x"], "No such file or directory"),
         (["good", "bad", "--graph", "9"], "good: no tensors of graph 9"),
         (["good", "bad", "--step", "0:7"], "bad: no tensors of step 7"),

@@ -133,7 +133,7 @@ def test_dump_without_an_index(run: Run, toy: Path) -> None:
 
 
 def test_operands(run: Run, small: Path) -> None:
-    assert "a DUMP is wanted" in run("graph").stderr
-    assert "one DUMP is wanted" in run("graph", small, small).stderr
+    assert "expected a DUMP" in run("graph").stderr
+    assert "expected one DUMP" in run("graph", small, small).stderr
     assert run("graph", "nowhere").returncode == 2
     assert run("graph", "--help").stdout.startswith("usage: fxtap graph [options] DUMP\n")

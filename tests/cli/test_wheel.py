@@ -36,7 +36,7 @@ def test_wheel(tmp_path: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
     assert {"fxtap/__init__.py", "fxtap/_core.abi3.so", "fxtap/_core.pyi", "fxtap/py.typed"} <= set(names)
-    assert "fxtap/data/operators.txt" in names
+    assert "fxtap/data/operators.tsv" in names
     assert [name for name in names if name.endswith(".data/scripts/fxtap")]
     assert not [name for name in names if name.startswith(("tests/", "src/", "include/"))]
 

@@ -135,7 +135,7 @@ def test_equal_dumps(program: str, sides: Path, tmp_path: Path) -> None:
     [
         (["good", "nowhere"], "nowhere"),
         (["good", "bad", "--no-such-option"], "no-such-option"),
-        (["good", "bad", "--csv", "there.csv"], "there already"),
+        (["good", "bad", "--csv", "there.csv"], "already exists"),
         (["good"], "compared with"),
     ],
 )
