@@ -3,14 +3,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "writer/writer.h"
+#include "writer/dump.h"
 #include "tensor/undefined.h"
 #include "tensor/view.h"
 #include "util/memory.h"
 #include "util/utf8.h"
-
-const char FX_USUAL_LAYOUT[] = "torch.strided";
-const char FX_USUAL_DEVICE[] = "cpu";
 
 void fx_call_set_error(fxtap_call *call, fxtap_status status)
 {
@@ -54,7 +51,7 @@ void fxtap_call_release_done(fxtap_call *call)
     if (!is_open(call)) {
         return;
     }
-    fx_job *job = fx_queue_take_done(&call->dump->queue, call);
+    fx_job *job = fx_queue_take_finished(&call->dump->queue, call);
     while (job != NULL) {
         fx_job *next = job->next;
         fxtap_release release = job->release;
@@ -113,7 +110,7 @@ bool fxtap_call_is_pending(fxtap_call *call, const void *first, const void *end)
 void fxtap_call_settle(fxtap_call *call, const void *first, const void *end)
 {
     if (is_open(call) && !fx_call_is_stale(call)) {
-        fx_queue_settle(&call->dump->queue, first, end);
+        fx_queue_wait_memory(&call->dump->queue, first, end);
     }
 }
 
@@ -126,7 +123,7 @@ bool fx_call_ensure_begun(fxtap_call *call)
         return !fx_call_is_dead(call);
     }
     call->has_begun = true;
-    fxtap_status status = fx_tree_enter(dump, &call->rank);
+    fxtap_status status = fx_tree_acquire_rank(dump, &call->rank);
     if (status == FXTAP_OK && atomic_load(&dump->indexed_rank) != call->rank->number) {
         pthread_mutex_lock(&dump->index.lock);
         status = fx_index_open(dump, call->rank);
@@ -170,9 +167,9 @@ static fxtap_status check_stamp(const fxtap_call *call, fxtap_slot slot, uint64_
 }
 
 /* NULL: *status tells why. */
-static fx_entry *add_entry(fxtap_call *call, fxtap_slot number, uint64_t stamp_us, fxtap_status *status)
+static fx_call_entry *add_entry(fxtap_call *call, fxtap_slot number, uint64_t stamp_us, fxtap_status *status)
 {
-    fx_slot *slot = fx_capture_slot_at(call->capture, number);
+    fx_capture_slot *slot = fx_capture_slot_at(call->capture, number);
     if (slot == NULL) {
         *status = fx_error(FXTAP_E_INVALID, "graph %u has no slot %u", call->capture->graph_id, number);
         return NULL;
@@ -188,8 +185,8 @@ static fx_entry *add_entry(fxtap_call *call, fxtap_slot number, uint64_t stamp_u
     if (!has_room || (number >= call->n_last && !grow_last(call, number))) {
         return NULL;
     }
-    fx_entry *entry = &call->entries[call->n_entries++];
-    *entry = (fx_entry){.slot_number = number, .slot = slot, .stamp_us = stamp_us};
+    fx_call_entry *entry = &call->entries[call->n_entries++];
+    *entry = (fx_call_entry){.slot_number = number, .slot = slot, .stamp_us = stamp_us};
     call->last_us[number] = stamp_us;
     return entry;
 }
@@ -233,8 +230,8 @@ static fx_value *add_value(fxtap_call *call, const fxtap_view *view, const char 
     }
     value->view = *view;
     value->original_dtype = view->dtype;
-    value->layout = keep_text(call, layout, FX_USUAL_LAYOUT);
-    value->device = keep_text(call, device, FX_USUAL_DEVICE);
+    value->layout = keep_text(call, layout, FX_DEFAULT_LAYOUT);
+    value->device = keep_text(call, device, FX_DEFAULT_DEVICE);
     if (value->layout == NULL || value->device == NULL ||
         !copy_numbers(call, view->shape, view->ndim, &value->view.shape) ||
         !copy_numbers(call, view->strides, view->ndim, &value->view.strides)) {
@@ -251,14 +248,14 @@ static void run_job(fxtap_call *call, fx_job *job)
     fx_queue *queue = &call->dump->queue;
     if (call->dump->sync) {
         fx_queue_run_now(queue, job);
-        fx_queue_drain(queue, call);
+        fx_queue_wait_call(queue, call);
     } else {
         fx_queue_add(queue, job);
     }
 }
 
 /* Gives the entry its job; false: no memory. */
-static bool add_job(fxtap_call *call, fx_entry *entry, fx_value *value, bool is_first, const fxtap_submission *from)
+static bool add_job(fxtap_call *call, fx_call_entry *entry, fx_value *value, bool is_first, const fxtap_submission *from)
 {
     fx_job *job = fx_arena_calloc(&call->arena, 1, sizeof *job);
     if (job == NULL) {
@@ -352,7 +349,7 @@ static fxtap_status submit(fxtap_call *call, const fxtap_submission *from, uint6
 {
     size_t n_entries = call->n_entries;
     fxtap_status status = FXTAP_OK;
-    fx_entry *entry = add_entry(call, from->slot, from->stamp_us, &status);
+    fx_call_entry *entry = add_entry(call, from->slot, from->stamp_us, &status);
     fx_value *value =
         entry != NULL ? add_value(call, &from->view, from->original_layout, from->device, out) : NULL;
     if (value == NULL) {
@@ -449,7 +446,7 @@ fxtap_status fxtap_call_alias(fxtap_call *call, fxtap_slot slot, uint64_t stamp_
     }
     fx_value *value = call->values[ticket - 1];
     size_t n_entries = call->n_entries;
-    fx_entry *entry = add_entry(call, slot, stamp_us, &status);
+    fx_call_entry *entry = add_entry(call, slot, stamp_us, &status);
     atomic_store_explicit(&value->has_aliases, true, memory_order_relaxed);
     if (entry == NULL || !add_job(call, entry, value, false, NULL)) {
         return give_up(call, n_entries, status);
@@ -529,7 +526,7 @@ fxtap_status fxtap_call_submit_small(fxtap_call *call, fxtap_slot slot, uint64_t
         return FXTAP_OK;
     }
     size_t n_entries = call->n_entries;
-    fx_entry *entry = add_entry(call, slot, stamp_us, &status);
+    fx_call_entry *entry = add_entry(call, slot, stamp_us, &status);
     fx_value *value = NULL;
     if (entry != NULL) {
         value = text != NULL ? text_value(call, text, text_length) : small_value(call, view, saved_bytes);
@@ -551,7 +548,7 @@ fxtap_status fxtap_call_skip(fxtap_call *call, fxtap_slot slot, uint64_t stamp_u
         return FXTAP_OK;
     }
     size_t n_entries = call->n_entries;
-    fx_entry *entry = add_entry(call, slot, stamp_us, &status);
+    fx_call_entry *entry = add_entry(call, slot, stamp_us, &status);
     if (entry == NULL) {
         return give_up(call, n_entries, status);
     }

@@ -1,7 +1,7 @@
 /* A call begins: its step, its memory; and the time stamps of what runs in it. */
 #include <string.h>
 
-#include "writer/writer.h"
+#include "writer/dump.h"
 #include "util/memory.h"
 
 static void take_memory(fxtap_call *call)

@@ -1,7 +1,8 @@
 /* The end of a call: its files waited for, its rows committed, its folder moved into place. */
 #include <string.h>
 
-#include "writer/writer.h"
+#include "writer/dump.h"
+#include "writer/index_rows.h"
 #include "util/memory.h"
 
 void fx_call_memory_clear(fx_call_memory *memory)
@@ -81,7 +82,7 @@ static fxtap_status insert_rows(fxtap_call *call, int64_t step_id)
 {
     fxtap_status status = FXTAP_OK;
     for (size_t i = 0; status == FXTAP_OK && i < call->n_entries; i++) {
-        const fx_entry *entry = &call->entries[i];
+        const fx_call_entry *entry = &call->entries[i];
         if (entry->job != NULL) {
             fx_queue_wait_value(&call->dump->queue, entry->job->value);
         }
@@ -107,14 +108,14 @@ static void insert_or_help(void *argument)
     if (pthread_equal(pthread_self(), at->owner)) {
         at->status = insert_rows(at->call, at->step_id);
     } else {
-        fx_queue_drain(&at->call->dump->queue, at->call);
+        fx_queue_wait_call(&at->call->dump->queue, at->call);
     }
 }
 
 static fxtap_status insert_with_team(fxtap_call *call, int64_t step_id)
 {
     ending at = {.call = call, .step_id = step_id, .owner = pthread_self()};
-    fx_queue_lend(&call->dump->queue, insert_or_help, &at);
+    fx_queue_run_team(&call->dump->queue, insert_or_help, &at);
     return at.status;
 }
 
@@ -125,7 +126,7 @@ static void insert_failed_rows(fxtap_call *call, const char *reason)
     int64_t step_id = 0;
     fxtap_status status = begin_rows(call, &step_id);
     for (size_t i = 0; status == FXTAP_OK && i < call->n_entries; i++) {
-        const fx_entry *entry = &call->entries[i];
+        const fx_call_entry *entry = &call->entries[i];
         if (entry->job == NULL || entry->job->is_written) {
             status = fx_rows_entry(call, step_id, entry);
         }
@@ -184,15 +185,15 @@ static fxtap_status keep_stamps(const fxtap_call *call, uint64_t **out)
 static fxtap_status publish(fxtap_call *call, int64_t step_id)
 {
     uint64_t *given_us = NULL;
-    bool is_bumped = false;
+    bool is_restamped = false;
     fxtap_status status = FXTAP_OK;
     if (call->dir_fd >= 0) {
         status = keep_stamps(call, &given_us);
         if (status == FXTAP_OK) {
-            status = fx_tree_publish(call, call->step, &is_bumped);
+            status = fx_tree_publish(call, call->step, &is_restamped);
         }
     }
-    if (is_bumped) { /* also when it failed half-way: the rows are to say what is there */
+    if (is_restamped) { /* also when it failed half-way: the rows are to say what is there */
         fx_error_copy *error = status != FXTAP_OK ? fx_alloc(sizeof *error) : NULL;
         if (error != NULL) {
             fx_error_save(status, error);
@@ -230,7 +231,7 @@ static fxtap_status end_locked(fxtap_call *call, const char *reason)
             fx_call_set_error(call, status);
         }
     }
-    fx_queue_drain(&dump->queue, call);
+    fx_queue_wait_call(&dump->queue, call);
     if (reason == NULL && !atomic_load(&call->has_failed)) {
         fxtap_status status = commit_step(call, step_id);
         if (status == FXTAP_OK) {
@@ -256,7 +257,7 @@ static fxtap_status finish(fxtap_call *call, const char *reason)
         fx_call_ensure_begun(call); /* nothing will be submitted: the index has the reasons */
     }
     if (pthread_mutex_trylock(&dump->index.lock) != 0) {
-        fx_queue_drain(&dump->queue, call); /* another call is ending: no need to idle */
+        fx_queue_wait_call(&dump->queue, call); /* another call is ending: no need to idle */
         pthread_mutex_lock(&dump->index.lock);
     }
     fxtap_status status = FXTAP_OK;

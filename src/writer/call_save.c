@@ -1,5 +1,5 @@
 /* One value of a node in one call: slot, room and submit. */
-#include "writer/writer.h"
+#include "writer/dump.h"
 
 static fxtap_status find_slot(fxtap_call *call, fxtap_node node, fxtap_io io, const char *position, fxtap_slot *out)
 {

@@ -5,7 +5,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-#include "writer/writer.h"
+#include "writer/dump.h"
 #include "util/memory.h"
 
 typedef struct slot_place {
@@ -24,7 +24,7 @@ static void find_block(fxtap_slot slot, unsigned *block_out, size_t *place_out)
     *place_out = slot - FX_SLOT_FIRST_BLOCK * (((size_t)1 << block) - 1);
 }
 
-fx_slot *fx_capture_slot_at(const fxtap_capture *capture, fxtap_slot slot)
+fx_capture_slot *fx_capture_slot_at(const fxtap_capture *capture, fxtap_slot slot)
 {
     if (slot >= atomic_load_explicit(&capture->n_slots, memory_order_acquire)) {
         return NULL;
@@ -223,7 +223,7 @@ static fxtap_hash128 place_key(fxtap_node node, fxtap_io io, const char *positio
 }
 
 /* The slot's prefix, apart from those of the slots before it. */
-static fxtap_status name_slot(fxtap_capture *capture, fx_slot *slot, fxtap_slot number)
+static fxtap_status name_slot(fxtap_capture *capture, fx_capture_slot *slot, fxtap_slot number)
 {
     char prefix[FX_PREFIX_MAX + 1];
     size_t length = 0;
@@ -241,7 +241,7 @@ static fxtap_status name_slot(fxtap_capture *capture, fx_slot *slot, fxtap_slot 
     return slot->prefix != NULL ? FXTAP_OK : FXTAP_E_NOMEM;
 }
 
-static fxtap_status fill_slot(fxtap_capture *capture, fx_slot *slot, fxtap_slot number, fxtap_node node, fxtap_io io,
+static fxtap_status fill_slot(fxtap_capture *capture, fx_capture_slot *slot, fxtap_slot number, fxtap_node node, fxtap_io io,
                               const char *position, const char *arg_name)
 {
     slot->node = node;
@@ -267,12 +267,12 @@ static fxtap_status add_slot(fxtap_capture *capture, fxtap_node node, fxtap_io i
         return fx_error(FXTAP_E_INVALID, "graph %u has too many places", capture->graph_id);
     }
     if (capture->blocks[block] == NULL) {
-        capture->blocks[block] = fx_calloc((size_t)FX_SLOT_FIRST_BLOCK << block, sizeof(fx_slot));
+        capture->blocks[block] = fx_calloc((size_t)FX_SLOT_FIRST_BLOCK << block, sizeof(fx_capture_slot));
         if (capture->blocks[block] == NULL) {
             return FXTAP_E_NOMEM;
         }
     }
-    fx_slot *slot = &capture->blocks[block][place];
+    fx_capture_slot *slot = &capture->blocks[block][place];
     memset(slot, 0, sizeof *slot);
     fxtap_status status = fill_slot(capture, slot, number, node, io, position, arg_name);
     slot_place *record = status == FXTAP_OK ? fx_table_insert(&capture->slot_places, place_key(node, io, position))

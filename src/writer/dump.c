@@ -7,7 +7,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "writer/writer.h"
+#include "writer/dump.h"
+#include "writer/index_rows.h"
+#include "writer/root.h"
 #include "util/memory.h"
 #include "util/system.h"
 
@@ -164,7 +166,7 @@ static void free_dump(fxtap_dump *dump)
     fx_index_destroy(&dump->index);
     fx_contents_clear(&dump->contents);
     if (dump->open_rank != NULL) {
-        fx_tree_leave(dump, dump->open_rank);
+        fx_tree_release_rank(dump, dump->open_rank);
     }
     fx_queue_destroy(&dump->queue);
     fx_call_memory_clear(&dump->spare);
@@ -240,7 +242,7 @@ void fxtap_dump_close(fxtap_dump *dump)
     if (dump->index.db != NULL) {
         fx_rows_run_end(dump);
     }
-    fx_index_close(&dump->index, !fx_index_is_there(&dump->index));
+    fx_index_close(&dump->index, !fx_index_still_exists(&dump->index));
     pthread_mutex_unlock(&dump->index.lock);
     free_dump(dump);
 }

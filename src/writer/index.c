@@ -9,7 +9,8 @@
 
 #include "index/schema.h"
 #include "index/sqlite_path.h"
-#include "writer/writer.h"
+#include "writer/dump.h"
+#include "writer/index_rows.h"
 #include "util/memory.h"
 
 #define BUSY_MS 60000 /* another process that starts or ends a step in the same index takes milliseconds */
@@ -151,10 +152,11 @@ static fxtap_status execute(fx_index *index, const char *sql, const char *action
     return code == SQLITE_OK ? FXTAP_OK : fx_index_error(index, code, action);
 }
 
-fxtap_status fx_index_statement(fx_index *index, int which, const char *sql, sqlite3_stmt **out)
+fxtap_status fx_index_statement(fx_index *index, fx_sql which, sqlite3_stmt **out)
 {
     if (index->statements[which] == NULL) {
-        int code = sqlite3_prepare_v3(index->db, sql, -1, SQLITE_PREPARE_PERSISTENT, &index->statements[which], NULL);
+        int code = sqlite3_prepare_v3(index->db, fx_rows_sql(which), -1, SQLITE_PREPARE_PERSISTENT,
+                                      &index->statements[which], NULL);
         if (code != SQLITE_OK) {
             return fx_index_error(index, code, "prepare a statement for the index");
         }
@@ -230,7 +232,7 @@ static fxtap_status make_schema(fx_index *index)
  * which is written by calls that fail. It stays while we run: to make it anew for each step could fail, and SQLite
  * would then give another reason.
  */
-static bool writes_in_place(const fx_rank *rank)
+static bool writes_in_place(const fx_rank_folder *rank)
 {
     struct statfs info;
     if (fstatfs(rank->fd, &info) != 0) {
@@ -251,7 +253,7 @@ static bool writes_in_place(const fx_rank *rank)
  * Changing to or from the write-ahead log needs the file alone for a moment, and SQLite does not wait for that by
  * itself: when many processes start at once, all but one are turned away and try again.
  */
-static fxtap_status set_journal(fx_index *index, const fx_rank *rank)
+static fxtap_status set_journal(fx_index *index, const fx_rank_folder *rank)
 {
     index->has_journal = !index->has_locks || !writes_in_place(rank);
     const char *sql = index->has_journal ? "PRAGMA journal_mode=TRUNCATE" : "PRAGMA journal_mode=WAL";
@@ -266,7 +268,7 @@ static fxtap_status set_journal(fx_index *index, const fx_rank *rank)
 }
 
 /* A link to elsewhere, or what is no file at all: SQLite would follow the one and have odd words for the other. */
-static fxtap_status refuse_others(const fx_index *index, const fx_rank *rank)
+static fxtap_status refuse_others(const fx_index *index, const fx_rank_folder *rank)
 {
     struct stat info;
     if (fstatat(rank->fd, FX_INDEX_FILE, &info, AT_SYMLINK_NOFOLLOW) != 0 || S_ISREG(info.st_mode)) {
@@ -279,7 +281,7 @@ static fxtap_status refuse_others(const fx_index *index, const fx_rank *rank)
 }
 
 /* Which file it is, for is_ours(). */
-static void remember_file(fx_index *index, const fx_rank *rank)
+static void remember_file(fx_index *index, const fx_rank_folder *rank)
 {
     struct stat info = {0}; /* zero, no file's, where the index is gone already */
     fstatat(rank->fd, FX_INDEX_FILE, &info, AT_SYMLINK_NOFOLLOW);
@@ -313,14 +315,14 @@ static bool is_ours(fx_index *index, const struct stat *info)
     return info->st_dev == index->device && info->st_ino == index->inode && is_sound(index, (uint64_t)info->st_size);
 }
 
-static bool is_current(fx_index *index, const fx_rank *rank)
+static bool is_current(fx_index *index, const fx_rank_folder *rank)
 {
     struct stat info;
     return index->db != NULL && fstatat(rank->fd, FX_INDEX_FILE, &info, AT_SYMLINK_NOFOLLOW) == 0 &&
            is_ours(index, &info);
 }
 
-bool fx_index_is_there(fx_index *index)
+bool fx_index_still_exists(fx_index *index)
 {
     struct stat info;
     return index->db != NULL && lstat(index->path, &info) == 0 && is_ours(index, &info);
@@ -330,7 +332,7 @@ bool fx_index_is_there(fx_index *index)
  * Without locks the log has no map to be shared by: what an earlier run left in one is read, and a journal takes its
  * place, while the file counts as ours alone.
  */
-static fxtap_status set_up(fx_index *index, const fx_rank *rank)
+static fxtap_status set_up(fx_index *index, const fx_rank_folder *rank)
 {
     /* Nothing waits for the disk, the change to the log neither; the log is copied after each step. */
     static const char settings[] = "PRAGMA page_size=8192; PRAGMA synchronous=OFF; PRAGMA temp_store=MEMORY;"
@@ -351,7 +353,7 @@ static fxtap_status set_up(fx_index *index, const fx_rank *rank)
     return status == FXTAP_OK ? make_schema(index) : status;
 }
 
-static fxtap_status open_database(fxtap_dump *dump, const fx_rank *rank)
+static fxtap_status open_database(fxtap_dump *dump, const fx_rank_folder *rank)
 {
     fx_index *index = &dump->index;
     fxtap_status status = refuse_others(index, rank);
@@ -399,7 +401,7 @@ static void warn_of_locks(fxtap_dump *dump)
     }
 }
 
-fxtap_status fx_index_open(fxtap_dump *dump, const fx_rank *rank)
+fxtap_status fx_index_open(fxtap_dump *dump, const fx_rank_folder *rank)
 {
     fx_index *index = &dump->index;
     if (is_current(index, rank) && !index->has_lost_locks) {
@@ -453,7 +455,7 @@ void fx_index_close(fx_index *index, bool abandon)
         sqlite3_db_config(index->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
         sqlite3_file_control(index->db, "main", SQLITE_FCNTL_PERSIST_WAL, &keep);
     }
-    for (int i = 0; i < FX_STATEMENTS; i++) {
+    for (int i = 0; i < FX_SQL_COUNT; i++) {
         sqlite3_finalize(index->statements[i]);
         index->statements[i] = NULL;
     }
@@ -482,7 +484,7 @@ void fx_index_destroy(fx_index *index)
 fxtap_status fx_index_begin(fx_index *index)
 {
     sqlite3_stmt *statement = NULL;
-    fxtap_status status = fx_index_statement(index, FX_SQL_BEGIN, "BEGIN IMMEDIATE", &statement);
+    fxtap_status status = fx_index_statement(index, FX_SQL_BEGIN, &statement);
     if (status == FXTAP_OK) {
         status = fx_index_step(index, statement);
     }
@@ -495,7 +497,7 @@ fxtap_status fx_index_begin(fx_index *index)
 fxtap_status fx_index_commit(fx_index *index)
 {
     sqlite3_stmt *statement = NULL;
-    fxtap_status status = fx_index_statement(index, FX_SQL_COMMIT, "COMMIT", &statement);
+    fxtap_status status = fx_index_statement(index, FX_SQL_COMMIT, &statement);
     if (status == FXTAP_OK) {
         status = fx_index_step(index, statement);
     }
@@ -521,7 +523,7 @@ void fx_index_rollback(fx_index *index)
     fx_table_clear(&index->values);
 }
 
-fxtap_status fx_index_fresh(fx_index *index, int64_t *row)
+fxtap_status fx_index_track_row(fx_index *index, int64_t *row)
 {
     void *grown = index->fresh;
     if (!fx_grow(&grown, &index->fresh_capacity, index->n_fresh + 1, sizeof *index->fresh)) {

@@ -11,7 +11,7 @@
 #include <xxhash.h>
 
 #include "fxtap/npy.h"
-#include "writer/writer.h"
+#include "writer/dump.h"
 #include "tensor/hash.h"
 #include "tensor/undefined.h"
 #include "tensor/view.h"
@@ -23,7 +23,10 @@
 #define HEADER_ROOM 4096
 #define BLOCK_BYTES ((size_t)256 * 1024)
 
-size_t fx_slot_file(const fx_slot *slot, uint64_t stamp_us, char dst[FX_NAME_MAX + 1])
+const char FX_DEFAULT_LAYOUT[] = "torch.strided";
+const char FX_DEFAULT_DEVICE[] = "cpu";
+
+size_t fx_slot_file_name(const fx_capture_slot *slot, uint64_t stamp_us, char dst[FX_NAME_MAX + 1])
 {
     return fx_name_file(slot->prefix, slot->prefix_length, stamp_us, dst);
 }
@@ -175,11 +178,11 @@ static fxtap_status put_gathered(output *out, const fxtap_view *view, void **scr
 }
 
 /* The data of another file of this call, whose header is `skip` bytes long. */
-static fxtap_status put_copied(output *out, const fx_source *source, size_t skip, void **scratch)
+static fxtap_status put_copied(output *out, const fx_link_source *source, size_t skip, void **scratch)
 {
     fxtap_call *call = out->job->call;
     char from[FX_NAME_MAX + 1];
-    fx_slot_file(source->slot, source->stamp_us, from);
+    fx_slot_file_name(source->slot, source->stamp_us, from);
     void *block = block_of(scratch);
     if (block == NULL) {
         return FXTAP_E_NOMEM;
@@ -210,7 +213,7 @@ static fxtap_status put_data(output *out, const fx_value *copied, void **scratch
     if (copied != NULL) {
         unsigned char header[HEADER_ROOM];
         size_t skip;
-        fx_source source;
+        fx_link_source source;
         fx_contents_get_file(&out->job->call->dump->contents, out->job->call, copied, &source);
         fxtap_status status = make_header(copied, header, &skip);
         return status == FXTAP_OK ? put_copied(out, &source, skip, scratch) : status;
@@ -228,7 +231,7 @@ static fxtap_status put_data(output *out, const fx_value *copied, void **scratch
 static fxtap_status make_file(fx_job *job, const fx_value *copied, bool read_only, void **scratch)
 {
     char name[FX_NAME_MAX + 1];
-    fx_slot_file(job->slot, job->stamp_us, name);
+    fx_slot_file_name(job->slot, job->stamp_us, name);
     output out = {.job = job, .name = name, .fd = -1};
     fxtap_status status = make_header(job->value, out.header, &out.header_bytes);
     if (status == FXTAP_OK) {
@@ -256,7 +259,7 @@ static fxtap_status make_file(fx_job *job, const fx_value *copied, bool read_onl
  * Makes a file that is about to get a second name read-only. False when it is not what was written: somebody has
  * changed it since its step ended (the kernel's clock of files is up to a tick behind, never ahead).
  */
-static bool protect(const fx_job *job, int dir_fd, const char *path, const fx_source *source)
+static bool protect(const fx_job *job, int dir_fd, const char *path, const fx_link_source *source)
 {
     struct stat info;
     if (fstatat(dir_fd, path, &info, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(info.st_mode)) {
@@ -275,7 +278,7 @@ static bool protect(const fx_job *job, int dir_fd, const char *path, const fx_so
     return true;
 }
 
-static bool try_link(fx_job *job, const fx_source *source)
+static bool try_link(fx_job *job, const fx_link_source *source)
 {
     fxtap_call *call = job->call;
     char name[FX_NAME_MAX + 1];
@@ -292,8 +295,8 @@ static bool try_link(fx_job *job, const fx_source *source)
         path[at++] = '/';
         dir_fd = call->rank->fd;
     }
-    fx_slot_file(source->slot, source->stamp_us, path + at);
-    if (is_too_long(job, fx_slot_file(job->slot, job->stamp_us, name))) {
+    fx_slot_file_name(source->slot, source->stamp_us, path + at);
+    if (is_too_long(job, fx_slot_file_name(job->slot, job->stamp_us, name))) {
         errno = ENAMETOOLONG;
         return false;
     }
@@ -303,7 +306,7 @@ static bool try_link(fx_job *job, const fx_source *source)
     return fx_system.linkat(dir_fd, path, call->dir_fd, name, 0) == 0;
 }
 
-static bool link_to(fx_job *job, fx_source *source)
+static bool link_to(fx_job *job, fx_link_source *source)
 {
     fxtap_dump *dump = job->call->dump;
     if (try_link(job, source)) {
@@ -370,7 +373,7 @@ static fxtap_status write_for_all(progress *at, fx_job *job)
 static bool place_first(progress *at, fx_job *job, fxtap_status *status)
 {
     fx_contents *contents = &job->call->dump->contents;
-    fx_source source;
+    fx_link_source source;
     *status = compute(job->value);
     if (*status != FXTAP_OK || job->call->dump->type == FXTAP_DUMP_STATS) {
         return true;
@@ -406,7 +409,7 @@ static fxtap_status place_alias(progress *at, fx_job *job)
     if (dump->type == FXTAP_DUMP_STATS) {
         return FXTAP_OK;
     }
-    fx_source source;
+    fx_link_source source;
     fx_contents_get_file(&dump->contents, job->call, job->value, &source);
     if (may_link(dump) && link_to(job, &source)) {
         return FXTAP_OK;

@@ -5,7 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "writer/writer.h"
+#include "writer/root.h"
+#include "util/error.h"
 #include "util/memory.h"
 
 /* Appends what does not exist yet: empty parts and "." dropped, ".." takes one part away. */

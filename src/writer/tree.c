@@ -8,7 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "writer/writer.h"
+#include "writer/dump.h"
 #include "util/memory.h"
 #include "util/system.h"
 
@@ -66,7 +66,7 @@ static int enter_folder(int parent_fd, const char *name)
     return fx_system.openat(parent_fd, name, OPEN_FOLDER | O_NOFOLLOW, 0);
 }
 
-static fxtap_status open_rank(const fxtap_dump *dump, fx_rank **out)
+static fxtap_status open_rank(const fxtap_dump *dump, fx_rank_folder **out)
 {
     fxtap_status status = make_root(dump->root_path);
     if (status != FXTAP_OK) {
@@ -76,7 +76,7 @@ static fxtap_status open_rank(const fxtap_dump *dump, fx_rank **out)
     if (root_fd < 0) {
         return fx_error_errno(errno, "open the folder", dump->root_path);
     }
-    fx_rank *rank = fx_calloc(1, sizeof *rank);
+    fx_rank_folder *rank = fx_calloc(1, sizeof *rank);
     struct stat info;
     if (rank == NULL) {
         status = FXTAP_E_NOMEM;
@@ -101,14 +101,14 @@ done:
     return status;
 }
 
-static bool is_current(const fxtap_dump *dump, const fx_rank *rank)
+static bool is_current(const fxtap_dump *dump, const fx_rank_folder *rank)
 {
     struct stat info;
     return rank != NULL && stat(dump->rank_path, &info) == 0 && info.st_dev == rank->device &&
            info.st_ino == rank->inode;
 }
 
-static void drop_user(fx_rank *rank)
+static void drop_user(fx_rank_folder *rank)
 {
     if (rank != NULL && --rank->n_users == 0) {
         fx_system.close(rank->fd);
@@ -116,13 +116,13 @@ static void drop_user(fx_rank *rank)
     }
 }
 
-fxtap_status fx_tree_enter(fxtap_dump *dump, fx_rank **out)
+fxtap_status fx_tree_acquire_rank(fxtap_dump *dump, fx_rank_folder **out)
 {
     fxtap_status status = FXTAP_OK;
     bool is_new = false;
     pthread_mutex_lock(&dump->rank_lock);
     if (!is_current(dump, dump->open_rank)) {
-        fx_rank *fresh = NULL;
+        fx_rank_folder *fresh = NULL;
         status = open_rank(dump, &fresh);
         if (status == FXTAP_OK) {
             drop_user(dump->open_rank);
@@ -143,7 +143,7 @@ fxtap_status fx_tree_enter(fxtap_dump *dump, fx_rank **out)
     return status;
 }
 
-void fx_tree_leave(fxtap_dump *dump, fx_rank *rank)
+void fx_tree_release_rank(fxtap_dump *dump, fx_rank_folder *rank)
 {
     pthread_mutex_lock(&dump->rank_lock);
     drop_user(rank);
@@ -200,7 +200,7 @@ static uint64_t now_ns(void)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-void fx_folder_set_path(fx_contents *contents, fx_folder *folder, const char *path)
+void fx_contents_set_path(fx_contents *contents, fx_step_folder *folder, const char *path)
 {
     pthread_mutex_lock(&contents->lock);
     snprintf(folder->path, sizeof folder->path, "%s", path);
@@ -239,7 +239,7 @@ static int move_file(int from_fd, const char *from, int to_fd, const char *to)
 /* The end of the run of one node that begins at entry `first`: entries of the same node and stamp. */
 static size_t run_end(const fxtap_call *call, size_t first)
 {
-    const fx_entry *entries = call->entries;
+    const fx_call_entry *entries = call->entries;
     size_t end = first + 1;
     while (end < call->n_entries && entries[end].slot->node == entries[first].slot->node &&
            entries[end].stamp_us == entries[first].stamp_us) {
@@ -248,7 +248,7 @@ static size_t run_end(const fxtap_call *call, size_t first)
     return end;
 }
 
-static bool has_file(const fx_entry *entry)
+static bool has_file(const fx_call_entry *entry)
 {
     return entry->job != NULL && entry->job->is_written;
 }
@@ -259,17 +259,17 @@ static int move_run(fxtap_call *call, int step_fd, size_t first, size_t end, uin
     char from[FX_NAME_MAX + 1];
     char to[FX_NAME_MAX + 1];
     for (size_t i = first; i < end; i++) {
-        const fx_entry *entry = &call->entries[i];
-        fx_slot_file(entry->slot, entry->stamp_us, from);
-        fx_slot_file(entry->slot, stamp_us, to);
+        const fx_call_entry *entry = &call->entries[i];
+        fx_slot_file_name(entry->slot, entry->stamp_us, from);
+        fx_slot_file_name(entry->slot, stamp_us, to);
         if (!has_file(entry) || move_file(call->dir_fd, from, step_fd, to) == 0) {
             continue;
         }
         int error_number = errno;
         while (i-- > first) {
             entry = &call->entries[i];
-            fx_slot_file(entry->slot, entry->stamp_us, from);
-            fx_slot_file(entry->slot, stamp_us, to);
+            fx_slot_file_name(entry->slot, entry->stamp_us, from);
+            fx_slot_file_name(entry->slot, stamp_us, to);
             if (has_file(entry)) {
                 move_file(step_fd, to, call->dir_fd, from);
             }
@@ -280,14 +280,14 @@ static int move_run(fxtap_call *call, int step_fd, size_t first, size_t end, uin
     return 0;
 }
 
-static fxtap_status merge_run(fxtap_call *call, int step_fd, size_t first, size_t end, bool *bumped_out)
+static fxtap_status merge_run(fxtap_call *call, int step_fd, size_t first, size_t end, bool *restamped_out)
 {
     uint64_t given = call->entries[first].stamp_us;
     uint64_t stamp = given;
     while (move_run(call, step_fd, first, end, stamp) != 0) {
         if (errno != EEXIST || stamp - given >= MOST_TRIES * 10u) {
             char name[FX_NAME_MAX + 1];
-            fx_slot_file(call->entries[first].slot, stamp, name);
+            fx_slot_file_name(call->entries[first].slot, stamp, name);
             return fx_tree_error(call, errno, "move into the step", name);
         }
         stamp++;
@@ -297,12 +297,12 @@ static fxtap_status merge_run(fxtap_call *call, int step_fd, size_t first, size_
             fx_contents_restamp(&call->dump->contents, call->entries[i].job, stamp);
         }
         call->entries[i].stamp_us = stamp;
-        *bumped_out = true;
+        *restamped_out = true;
     }
     return FXTAP_OK;
 }
 
-static fxtap_status merge(fxtap_call *call, const char *final, bool *bumped_out)
+static fxtap_status merge(fxtap_call *call, const char *final, bool *restamped_out)
 {
     int step_fd = fx_system.openat(call->rank->fd, final, OPEN_FOLDER | O_NOFOLLOW, 0);
     if (step_fd < 0) {
@@ -311,7 +311,7 @@ static fxtap_status merge(fxtap_call *call, const char *final, bool *bumped_out)
     fxtap_status status = FXTAP_OK;
     for (size_t first = 0; status == FXTAP_OK && first < call->n_entries;) {
         size_t end = run_end(call, first);
-        status = merge_run(call, step_fd, first, end, bumped_out);
+        status = merge_run(call, step_fd, first, end, restamped_out);
         first = end;
     }
     if (status == FXTAP_OK && unlinkat(call->rank->fd, call->partial, AT_REMOVEDIR) != 0) {
@@ -338,7 +338,7 @@ void fx_tree_step_path(const fxtap_call *call, uint64_t step, char *dst, size_t 
     snprintf(dst, capacity, "graph_%u/%llu", call->capture->graph_id, (unsigned long long)step);
 }
 
-fxtap_status fx_tree_publish(fxtap_call *call, uint64_t step, bool *bumped_out)
+fxtap_status fx_tree_publish(fxtap_call *call, uint64_t step, bool *restamped_out)
 {
     fxtap_dump *dump = call->dump;
     char final[sizeof call->partial];
@@ -347,10 +347,10 @@ fxtap_status fx_tree_publish(fxtap_call *call, uint64_t step, bool *bumped_out)
     pthread_mutex_lock(&dump->contents.move);
     if (move_folder(call, final) != 0) {
         bool is_taken = errno == EEXIST || errno == ENOTEMPTY || errno == ENOTDIR;
-        status = is_taken ? merge(call, final, bumped_out) : fx_tree_error(call, errno, "move into place", "");
+        status = is_taken ? merge(call, final, restamped_out) : fx_tree_error(call, errno, "move into place", "");
     }
     if (status == FXTAP_OK) {
-        fx_folder_set_path(&dump->contents, call->folder, final);
+        fx_contents_set_path(&dump->contents, call->folder, final);
     }
     pthread_mutex_unlock(&dump->contents.move);
     return status;
@@ -367,7 +367,7 @@ fxtap_status fx_tree_fail(fxtap_call *call, uint64_t step)
         struct stat info;
         bool is_taken = fstatat(call->rank->fd, final, &info, AT_SYMLINK_NOFOLLOW) == 0;
         if (!is_taken && move_folder(call, final) == 0) {
-            fx_folder_set_path(&dump->contents, call->folder, final);
+            fx_contents_set_path(&dump->contents, call->folder, final);
             break;
         }
         if (n == MOST_TRIES || (!is_taken && errno != EEXIST && errno != ENOTEMPTY)) {
@@ -386,11 +386,11 @@ void fx_tree_end(fxtap_call *call)
         call->dir_fd = -1;
     }
     if (call->folder != NULL) {
-        fx_folder_release(&call->dump->contents, call->folder);
+        fx_contents_release_folder(&call->dump->contents, call->folder);
         call->folder = NULL;
     }
     if (call->rank != NULL) {
-        fx_tree_leave(call->dump, call->rank);
+        fx_tree_release_rank(call->dump, call->rank);
         call->rank = NULL;
     }
 }

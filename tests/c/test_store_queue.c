@@ -3,7 +3,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "writer/writer.h"
+#include "writer/dump.h"
 #include "support_cmocka.h"
 #include "support_store.h"
 #include "support_tree.h"
@@ -66,7 +66,7 @@ static void start(waiter *self, fxtap_dump *dump)
     for (int i = 0; i < PATIENCE_S * 1000 && n_waiting == 0; i++) {
         usleep(1000);
         pthread_mutex_lock(&dump->queue.lock);
-        n_waiting = dump->queue.n_waiting;
+        n_waiting = dump->queue.callers.n;
         pthread_mutex_unlock(&dump->queue.lock);
     }
     assert_int_equal(n_waiting, 1);
