@@ -30,6 +30,33 @@ typedef struct value_row {
     int64_t row;
 } value_row;
 
+static const char *const statement_sql[FX_SQL_COUNT] = {
+    [FX_SQL_BEGIN] = "BEGIN IMMEDIATE",
+    [FX_SQL_COMMIT] = "COMMIT",
+    [FX_SQL_RUN] = "INSERT INTO run(pid, host, started_us, world_size, rank, type, fxtap, versions, command)"
+                   " VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+    [FX_SQL_RUN_END] = "UPDATE run SET ended_us = ?1 WHERE id = ?2",
+    [FX_SQL_GRAPH] = "INSERT INTO graph(run_id, graph, kind, strict_key, structural_key, occurrence, record)"
+                     " VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+    [FX_SQL_NODE] = "INSERT INTO node(graph_id, position, name, target, stem, source_file, source_line,"
+                    " source_function, source_code, stack, module_path, module_type, flags, skipped)"
+                    " VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
+    [FX_SQL_SLOT] = "INSERT INTO slot(node_id, io, position, arg_name, prefix) VALUES(?1, ?2, ?3, ?4, ?5)",
+    [FX_SQL_VALUE] = "INSERT INTO value(dtype, descr, fortran, shape, strides, layout, device, bytes, hash, count,"
+                     " finite_count, nan_count, pos_inf_count, neg_inf_count, zero_count, subnormal_count, min, max,"
+                     " abs_max, mean, mean_imag, std, rms, l2_norm) VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10,"
+                     " ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24)",
+    [FX_SQL_TENSOR] = "INSERT OR REPLACE INTO tensor(step_id, slot_id, stamp_us, value_id, skipped)"
+                      " VALUES(?1, ?2, ?3, ?4, ?5)",
+    [FX_SQL_LAST_STEP] = "SELECT coalesce(max(id), 0) FROM step",
+    [FX_SQL_STEP] = "INSERT OR REPLACE INTO step(id, graph_id, step, call, state, folder, partial, started_us, ended_us,"
+                    " reason) VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+    [FX_SQL_RESTAMP] = "DELETE FROM tensor WHERE step_id = ?1 AND slot_id = ?2 AND stamp_us = ?3",
+    [FX_SQL_FINDING] = "INSERT INTO finding(step_id, node_id, stamp_us, kind, position, arg_name, count, total)"
+                       " VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+    [FX_SQL_UNDEFINED] = "INSERT INTO undefined(value_id, count, ranges, hash) VALUES(?1, ?2, ?3, ?4)",
+};
+
 void fx_index_init(fx_index *index)
 {
     memset(index, 0, sizeof *index);
@@ -155,7 +182,7 @@ static fxtap_status execute(fx_index *index, const char *sql, const char *action
 fxtap_status fx_index_statement(fx_index *index, fx_sql which, sqlite3_stmt **out)
 {
     if (index->statements[which] == NULL) {
-        int code = sqlite3_prepare_v3(index->db, fx_rows_sql(which), -1, SQLITE_PREPARE_PERSISTENT,
+        int code = sqlite3_prepare_v3(index->db, statement_sql[which], -1, SQLITE_PREPARE_PERSISTENT,
                                       &index->statements[which], NULL);
         if (code != SQLITE_OK) {
             return fx_index_error(index, code, "prepare a statement for the index");

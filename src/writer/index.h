@@ -12,7 +12,7 @@
 #include "util/table.h"
 #include "writer/tree.h"
 
-/* Statements, prepared once and kept with the database. Their SQL is in index_rows.c. */
+/* Statements, prepared once and kept with the database. */
 typedef enum fx_sql {
     FX_SQL_BEGIN,
     FX_SQL_COMMIT,

@@ -15,38 +15,6 @@
 #include "util/memory.h"
 #include "util/number.h"
 
-static const char *const sql[FX_SQL_COUNT] = {
-    [FX_SQL_BEGIN] = "BEGIN IMMEDIATE",
-    [FX_SQL_COMMIT] = "COMMIT",
-    [FX_SQL_RUN] = "INSERT INTO run(pid, host, started_us, world_size, rank, type, fxtap, versions, command)"
-                   " VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
-    [FX_SQL_RUN_END] = "UPDATE run SET ended_us = ?1 WHERE id = ?2",
-    [FX_SQL_GRAPH] = "INSERT INTO graph(run_id, graph, kind, strict_key, structural_key, occurrence, record)"
-                     " VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7)",
-    [FX_SQL_NODE] = "INSERT INTO node(graph_id, position, name, target, stem, source_file, source_line,"
-                    " source_function, source_code, stack, module_path, module_type, flags, skipped)"
-                    " VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
-    [FX_SQL_SLOT] = "INSERT INTO slot(node_id, io, position, arg_name, prefix) VALUES(?1, ?2, ?3, ?4, ?5)",
-    [FX_SQL_VALUE] = "INSERT INTO value(dtype, descr, fortran, shape, strides, layout, device, bytes, hash, count,"
-                     " finite_count, nan_count, pos_inf_count, neg_inf_count, zero_count, subnormal_count, min, max,"
-                     " abs_max, mean, mean_imag, std, rms, l2_norm) VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10,"
-                     " ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24)",
-    [FX_SQL_TENSOR] = "INSERT OR REPLACE INTO tensor(step_id, slot_id, stamp_us, value_id, skipped)"
-                      " VALUES(?1, ?2, ?3, ?4, ?5)",
-    [FX_SQL_LAST_STEP] = "SELECT coalesce(max(id), 0) FROM step",
-    [FX_SQL_STEP] = "INSERT OR REPLACE INTO step(id, graph_id, step, call, state, folder, partial, started_us, ended_us,"
-                    " reason) VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
-    [FX_SQL_RESTAMP] = "DELETE FROM tensor WHERE step_id = ?1 AND slot_id = ?2 AND stamp_us = ?3",
-    [FX_SQL_FINDING] = "INSERT INTO finding(step_id, node_id, stamp_us, kind, position, arg_name, count, total)"
-                       " VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
-    [FX_SQL_UNDEFINED] = "INSERT INTO undefined(value_id, count, ranges, hash) VALUES(?1, ?2, ?3, ?4)",
-};
-
-const char *fx_rows_sql(fx_sql which)
-{
-    return sql[which];
-}
-
 /* ---- binding ---- */
 
 /*
@@ -85,6 +53,16 @@ static void put_null(row *r)
 static void put_text(row *r, const char *text)
 {
     sqlite3_bind_text(r->s, ++r->at, text != NULL ? text : "", -1, SQLITE_STATIC);
+}
+
+#define PUT_TEXTS(row, ...)                                                                                            \
+    put_texts(row, (const char *const[]){__VA_ARGS__}, sizeof(const char *[]){__VA_ARGS__} / sizeof(char *))
+
+static void put_texts(row *r, const char *const *texts, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        put_text(r, texts[i]);
+    }
 }
 
 static void put_text_or_null(row *r, const char *text)
@@ -151,10 +129,7 @@ fxtap_status fx_rows_run(fxtap_dump *dump)
     put_u64(&r, dump->started_us);
     put_int(&r, dump->world_size);
     put_int(&r, dump->rank);
-    put_text(&r, dump->type == FXTAP_DUMP_STATS ? "stats" : "npy");
-    put_text(&r, fxtap_version());
-    put_text(&r, dump->versions);
-    put_text(&r, dump->command);
+    PUT_TEXTS(&r, dump->type == FXTAP_DUMP_STATS ? "stats" : "npy", fxtap_version(), dump->versions, dump->command);
     int64_t run = 0;
     fxtap_status status = insert_row(&r, &run);
     atomic_store(&dump->index.run, run);
@@ -237,16 +212,9 @@ static fxtap_status insert_node(fx_index *index, fxtap_capture *capture, const f
     row r = begin_row(index, FX_SQL_NODE);
     put_int(&r, capture->row);
     put_int(&r, node);
-    put_text(&r, desc.name);
-    put_text(&r, desc.target);
-    put_text(&r, names->stem);
-    put_text(&r, file);
+    PUT_TEXTS(&r, desc.name, desc.target, names->stem, file);
     put_int(&r, line);
-    put_text(&r, function);
-    put_text(&r, code);
-    put_text(&r, desc.stack_trace);
-    put_text(&r, desc.module_path);
-    put_text(&r, desc.module_type);
+    PUT_TEXTS(&r, function, code, desc.stack_trace, desc.module_path, desc.module_type);
     put_int(&r, desc.flags);
     put_text_or_null(&r, skip_reason(names));
     return insert_kept_row(&r, &capture->node_rows[node]);
@@ -271,9 +239,7 @@ static fxtap_status insert_slot(fx_index *index, fxtap_call *call, fx_capture_sl
     row r = begin_row(index, FX_SQL_SLOT);
     put_int(&r, call->capture->node_rows[slot->node]);
     put_int(&r, slot->io);
-    put_text(&r, slot->position);
-    put_text(&r, slot->arg_name);
-    put_text(&r, slot->prefix);
+    PUT_TEXTS(&r, slot->position, slot->arg_name, slot->prefix);
     return insert_kept_row(&r, &slot->row);
 }
 
@@ -442,8 +408,7 @@ static void put_layout(row *r, const fx_value *value, row_texts *texts)
     int64_t numbers[FXTAP_MAX_DIMS];
     int32_t ndim = value->view.ndim;
     fx_value_descr(value, texts->descr);
-    put_text(r, fxtap_dtype_name(value->original_dtype));
-    put_text(r, texts->descr);
+    PUT_TEXTS(r, fxtap_dtype_name(value->original_dtype), texts->descr);
     put_int(r, value->order == FXTAP_ORDER_FORTRAN);
     if (ndim > 0) {
         fx_view_saved_shape(&value->view, numbers);
@@ -455,8 +420,7 @@ static void put_layout(row *r, const fx_value *value, row_texts *texts)
         strides = numbers;
     }
     put_numbers(r, strides, ndim, texts->strides);
-    put_text(r, value->layout);
-    put_text(r, value->device);
+    PUT_TEXTS(r, value->layout, value->device);
 }
 
 static fxtap_status insert_undefined(fx_index *index, const fx_value *value, int64_t value_id)
@@ -551,9 +515,7 @@ fxtap_status fx_rows_step(fxtap_call *call, int64_t step_id, uint64_t step, cons
     put_int(&r, call->capture->row);
     put_u64(&r, step);
     put_u64(&r, call->number);
-    put_text(&r, reason == NULL ? "whole" : "failed");
-    put_text(&r, folder);
-    put_text(&r, call->partial);
+    PUT_TEXTS(&r, reason == NULL ? "whole" : "failed", folder, call->partial);
     put_u64(&r, call->started_us);
     put_u64(&r, fx_dump_now_us(call->dump));
     put_text(&r, reason);
@@ -567,8 +529,7 @@ static fxtap_status insert_note(fxtap_call *call, int64_t step_id, const fxtap_n
     put_int(&r, call->capture->node_rows[note->node]);
     put_u64(&r, note->stamp_us);
     put_int(&r, note->kind);
-    put_text(&r, note->position);
-    put_text(&r, note->arg_name);
+    PUT_TEXTS(&r, note->position, note->arg_name);
     put_u64(&r, note->count);
     put_u64(&r, note->total);
     return run_row(&r);

@@ -7,9 +7,6 @@
 #include "writer/call.h"
 #include "writer/index.h"
 
-/* The SQL of a prepared statement. */
-const char *fx_rows_sql(fx_sql which);
-
 fxtap_status fx_rows_run(fxtap_dump *dump);
 void fx_rows_run_end(fxtap_dump *dump);
 /* Inserts the graph's rows unless they exist. *step_id_out is the id of the call's step. */

@@ -119,7 +119,6 @@ static void drop_user(fx_rank_folder *rank)
 fxtap_status fx_tree_acquire_rank(fxtap_dump *dump, fx_rank_folder **out)
 {
     fxtap_status status = FXTAP_OK;
-    bool is_new = false;
     pthread_mutex_lock(&dump->rank_lock);
     if (!is_current(dump, dump->open_rank)) {
         fx_rank_folder *fresh = NULL;
@@ -129,7 +128,8 @@ fxtap_status fx_tree_acquire_rank(fxtap_dump *dump, fx_rank_folder **out)
             dump->open_rank = fresh;
             fresh->n_users = 1;
             fresh->number = ++dump->n_ranks;
-            is_new = true;
+            /* What it names was in a folder that is gone; another call may add what is in the new one after the lock. */
+            fx_contents_forget(&dump->contents);
         }
     }
     if (status == FXTAP_OK) {
@@ -137,9 +137,6 @@ fxtap_status fx_tree_acquire_rank(fxtap_dump *dump, fx_rank_folder **out)
         *out = dump->open_rank;
     }
     pthread_mutex_unlock(&dump->rank_lock);
-    if (is_new) {
-        fx_contents_forget(&dump->contents); /* what it names was in a folder that is gone */
-    }
     return status;
 }
 
