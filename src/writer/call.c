@@ -1,4 +1,4 @@
-/* One call of a graph: what is submitted, from first to last. Its ends are in call_begin.c and call_end.c. */
+/* Submissions of a call. Beginning and ending one: call_begin.c, call_end.c. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -35,7 +35,6 @@ static bool is_open(const fxtap_call *call)
     return call != NULL && call->dump != NULL;
 }
 
-/* What each function that submits begins with. */
 fxtap_status fx_call_check(const fxtap_call *call)
 {
     if (call == NULL) {
@@ -44,7 +43,7 @@ fxtap_status fx_call_check(const fxtap_call *call)
     return call->dump != NULL ? FXTAP_OK : fx_error(FXTAP_E_INVALID, "the dump of this call is closed");
 }
 
-/* ---- the queue's bound and what is due ---- */
+/* ---- room in the queue, releases ---- */
 
 void fxtap_call_release_done(fxtap_call *call)
 {
@@ -69,7 +68,7 @@ void fx_call_unreserve(fxtap_call *call)
     }
 }
 
-/* Nobody waits for room while having some: two calls would wait for each other. */
+/* A call gives its room back before it waits for more: else two calls could wait for each other. */
 static fxtap_status reserve(fxtap_call *call, uint64_t bytes, bool wait)
 {
     fx_queue *queue = &call->dump->queue;
@@ -80,7 +79,7 @@ static fxtap_status reserve(fxtap_call *call, uint64_t bytes, bool wait)
         }
         more += call->reserved_bytes;
         if (more < bytes) {
-            return fx_error(FXTAP_E_INVALID, "no queue has room for %" PRIu64 " bytes more", bytes);
+            return fx_error(FXTAP_E_INVALID, "%" PRIu64 " bytes more than are reserved exceed 64 bits", bytes);
         }
         fx_call_unreserve(call);
         (void)fx_queue_reserve(queue, more, true);
@@ -151,7 +150,7 @@ static bool grow_last(fxtap_call *call, fxtap_slot slot)
     return true;
 }
 
-/* A place has one value at a time: in each call its stamps rise. */
+/* The stamps of a slot rise within a call. */
 static fxtap_status check_stamp(const fxtap_call *call, fxtap_slot slot, uint64_t stamp_us)
 {
     uint64_t last_us = slot < call->n_last ? call->last_us[slot] : 0;
@@ -166,7 +165,7 @@ static fxtap_status check_stamp(const fxtap_call *call, fxtap_slot slot, uint64_
     return FXTAP_OK;
 }
 
-/* NULL: *status tells why. */
+/* NULL: *status says why. */
 static fx_call_entry *add_entry(fxtap_call *call, fxtap_slot number, uint64_t stamp_us, fxtap_status *status)
 {
     fx_capture_slot *slot = fx_capture_slot_at(call->capture, number);
@@ -193,11 +192,11 @@ static fx_call_entry *add_entry(fxtap_call *call, fxtap_slot number, uint64_t st
 
 /* ---- values and jobs ---- */
 
-/* The usual text is always the same pointer. */
-static const char *keep_text(fxtap_call *call, const char *text, const char *usual)
+/* A copy in the arena; the default itself where the text equals it. */
+static const char *keep_text(fxtap_call *call, const char *text, const char *by_default)
 {
-    if (text == NULL || strcmp(text, usual) == 0) {
-        return usual;
+    if (text == NULL || strcmp(text, by_default) == 0) {
+        return by_default;
     }
     if (call->last_text != NULL && strcmp(call->last_text, text) == 0) {
         return call->last_text;
@@ -217,7 +216,7 @@ static bool copy_numbers(fxtap_call *call, const int64_t *numbers, int32_t n, co
     return true;
 }
 
-/* A value of the call with its number; NULL: no memory. */
+/* Adds a value to the call; *ticket_out is its number. NULL: no memory. */
 static fx_value *add_value(fxtap_call *call, const fxtap_view *view, const char *layout, const char *device,
                            fxtap_ticket *ticket_out)
 {
@@ -255,7 +254,8 @@ static void run_job(fxtap_call *call, fx_job *job)
 }
 
 /* Gives the entry its job; false: no memory. */
-static bool add_job(fxtap_call *call, fx_call_entry *entry, fx_value *value, bool is_first, const fxtap_submission *from)
+static bool add_job(fxtap_call *call, fx_call_entry *entry, fx_value *value, bool is_first,
+                    const fxtap_submission *from)
 {
     fx_job *job = fx_arena_calloc(&call->arena, 1, sizeof *job);
     if (job == NULL) {
@@ -278,8 +278,8 @@ static bool add_job(fxtap_call *call, fx_call_entry *entry, fx_value *value, boo
     return true;
 }
 
-/* An entry that came to nothing is taken back; a lack of memory is the call's failure, told at its end. */
-static fxtap_status give_up(fxtap_call *call, size_t n_entries, fxtap_status status)
+/* Removes an incomplete entry. Lack of memory becomes the failure of the call, which its end returns. */
+static fxtap_status abandon_entry(fxtap_call *call, size_t n_entries, fxtap_status status)
 {
     call->n_entries = n_entries;
     if (status == FXTAP_E_NOMEM) {
@@ -308,7 +308,7 @@ static fxtap_status no_such_value(fxtap_ticket ticket)
     return fx_error(FXTAP_E_INVALID, "no value %" PRIu64 " was submitted in this call", ticket);
 }
 
-/* Whether the view shows an earlier value's dense bytes, as the submission says. */
+/* Whether the view can have the dense bytes of the earlier value that the submission names. */
 static fxtap_status check_same_bytes(const fxtap_call *call, const fxtap_submission *from, uint64_t saved_bytes)
 {
     if (from->same_bytes_as == 0) {
@@ -320,7 +320,7 @@ static fxtap_status check_same_bytes(const fxtap_call *call, const fxtap_submiss
     const fx_value *value = call->values[from->same_bytes_as - 1];
     bool is_dense = saved_bytes == 0 || fxtap_view_order(&from->view) != FXTAP_ORDER_STRIDED;
     if (from->view.dtype != value->view.dtype || saved_bytes != value->saved_bytes || !is_dense) {
-        return fx_error(FXTAP_E_INVALID, "the same bytes in another shape have the same dtype and lie densely");
+        return fx_error(FXTAP_E_INVALID, "same_bytes_as needs a dense view with the value's dtype and size");
     }
     return FXTAP_OK;
 }
@@ -329,7 +329,7 @@ static fxtap_status check_undefined(const fxtap_submission *from, uint64_t saved
 {
     size_t item = fxtap_dtype_size(fxtap_dtype_saved(from->view.dtype));
     if (from->n_undefined > 0 && !fx_undefined_check(from->undefined, from->n_undefined, saved_bytes / item)) {
-        return fx_error(FXTAP_E_INVALID, "ranges of undefined elements ascend and lie within the tensor");
+        return fx_error(FXTAP_E_INVALID, "ranges of undefined elements must ascend and lie within the tensor");
     }
     return FXTAP_OK;
 }
@@ -353,19 +353,19 @@ static fxtap_status submit(fxtap_call *call, const fxtap_submission *from, uint6
     fx_value *value =
         entry != NULL ? add_value(call, &from->view, from->original_layout, from->device, out) : NULL;
     if (value == NULL) {
-        return give_up(call, n_entries, status);
+        return abandon_entry(call, n_entries, status);
     }
     value->saved_bytes = saved_bytes;
     fx_value *source = from->same_bytes_as > 0 ? call->values[from->same_bytes_as - 1] : NULL;
     bool is_alike = source != NULL && source->n_undefined == 0 && from->n_undefined == 0;
-    value->source = is_alike ? source : NULL; /* statistics of some elements alone are each value's own */
+    value->source = is_alike ? source : NULL; /* statistics of defined elements alone cannot be shared */
     if (from->original_dtype != FXTAP_DTYPE_NONE) {
         value->original_dtype = from->original_dtype;
     }
     bool is_kept = copy_numbers(call, from->original_strides, from->view.ndim, &value->original_strides) &&
                    copy_undefined(call, from, value);
     if (!is_kept || !add_job(call, entry, value, true, from)) {
-        return give_up(call, n_entries, FXTAP_E_NOMEM);
+        return abandon_entry(call, n_entries, FXTAP_E_NOMEM);
     }
     return FXTAP_OK;
 }
@@ -378,7 +378,7 @@ static fxtap_status check_submission(const fxtap_submission *from, uint64_t *byt
     return check_view(&from->view, bytes_out);
 }
 
-/* The call is open, and alive when it begins. */
+/* Submits to a call that is neither closed nor failed. */
 static fxtap_status submit_alive(fxtap_call *call, const fxtap_submission *from, uint64_t saved_bytes,
                                  fxtap_ticket *out)
 {
@@ -388,7 +388,8 @@ static fxtap_status submit_alive(fxtap_call *call, const fxtap_submission *from,
         status = check_undefined(from, saved_bytes);
     }
     if (status == FXTAP_OK && !fx_call_is_dead(call)) {
-        status = saved_bytes > call->reserved_bytes ? reserve(call, saved_bytes - call->reserved_bytes, true) : FXTAP_OK;
+        uint64_t reserved = call->reserved_bytes;
+        status = saved_bytes > reserved ? reserve(call, saved_bytes - reserved, true) : FXTAP_OK;
     }
     if (status == FXTAP_OK && !fx_call_is_dead(call)) {
         status = submit(call, from, saved_bytes, out);
@@ -396,7 +397,7 @@ static fxtap_status submit_alive(fxtap_call *call, const fxtap_submission *from,
     return status;
 }
 
-static void turn_away(fxtap_call *call, const fxtap_submission *submission)
+static void reject(fxtap_call *call, const fxtap_submission *submission)
 {
     if (is_open(call)) {
         fx_call_unreserve(call);
@@ -424,8 +425,8 @@ fxtap_status fxtap_call_submit(fxtap_call *call, const fxtap_submission *submiss
     if (status == FXTAP_OK && is_open(call) && !fx_call_is_dead(call)) {
         status = submit_alive(call, submission, saved_bytes, &ticket);
     }
-    if (!is_open(call) || call->n_entries == n_entries) { /* no job has it */
-        turn_away(call, submission);
+    if (!is_open(call) || call->n_entries == n_entries) { /* no job was made */
+        reject(call, submission);
         ticket = 0;
     }
     if (status == FXTAP_OK && out != NULL) {
@@ -449,7 +450,7 @@ fxtap_status fxtap_call_alias(fxtap_call *call, fxtap_slot slot, uint64_t stamp_
     fx_call_entry *entry = add_entry(call, slot, stamp_us, &status);
     atomic_store_explicit(&value->has_aliases, true, memory_order_relaxed);
     if (entry == NULL || !add_job(call, entry, value, false, NULL)) {
-        return give_up(call, n_entries, status);
+        return abandon_entry(call, n_entries, status);
     }
     return FXTAP_OK;
 }
@@ -482,7 +483,7 @@ static fx_value *small_value(fxtap_call *call, const fxtap_view *view, uint64_t 
     return value;
 }
 
-/* NumPy's empty text is one NUL: <U0 has no items to load. */
+/* NumPy writes an empty string as one NUL: <U0 cannot be loaded. */
 static fx_value *text_value(fxtap_call *call, const char *text, size_t length)
 {
     uint32_t *points = fx_arena_calloc(&call->arena, length + 1, sizeof *points);
@@ -502,7 +503,7 @@ static fx_value *text_value(fxtap_call *call, const char *text, size_t length)
 static fxtap_status check_small(const fxtap_view *view, const char *text, size_t text_length, uint64_t *bytes_out)
 {
     if ((text == NULL) == (view == NULL)) {
-        return fx_error(FXTAP_E_INVALID, "a small value is either a view or a text");
+        return fx_error(FXTAP_E_INVALID, "a small value needs either a view or a text");
     }
     if (text != NULL && !fx_utf8_is_valid(text, text_length)) {
         return fx_error(FXTAP_E_INVALID, "the text is not UTF-8");
@@ -532,7 +533,7 @@ fxtap_status fxtap_call_submit_small(fxtap_call *call, fxtap_slot slot, uint64_t
         value = text != NULL ? text_value(call, text, text_length) : small_value(call, view, saved_bytes);
     }
     if (value == NULL || !add_job(call, entry, value, true, NULL)) {
-        return give_up(call, n_entries, status);
+        return abandon_entry(call, n_entries, status);
     }
     return FXTAP_OK;
 }
@@ -550,8 +551,8 @@ fxtap_status fxtap_call_skip(fxtap_call *call, fxtap_slot slot, uint64_t stamp_u
     size_t n_entries = call->n_entries;
     fx_call_entry *entry = add_entry(call, slot, stamp_us, &status);
     if (entry == NULL) {
-        return give_up(call, n_entries, status);
+        return abandon_entry(call, n_entries, status);
     }
     entry->skipped = fx_arena_strdup(&call->arena, what);
-    return entry->skipped != NULL ? FXTAP_OK : give_up(call, n_entries, FXTAP_E_NOMEM);
+    return entry->skipped != NULL ? FXTAP_OK : abandon_entry(call, n_entries, FXTAP_E_NOMEM);
 }

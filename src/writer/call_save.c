@@ -1,4 +1,4 @@
-/* One value of a node in one call: slot, room and submit. */
+/* Slot, room and submission in one function. */
 #include "writer/dump.h"
 
 static fxtap_status find_slot(fxtap_call *call, fxtap_node node, fxtap_io io, const char *position, fxtap_slot *out)

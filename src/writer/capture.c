@@ -1,4 +1,4 @@
-/* A graph of a dump: its record, its nodes' stems, its slots. */
+/* A graph of a dump: its record, the stems of its nodes, its slots. */
 #include <stdio.h>
 #include <string.h>
 
@@ -59,10 +59,10 @@ void fx_capture_free(fxtap_capture *capture)
 
 /* ---- stems ---- */
 
-static fxtap_status make_stem(const fxtap_node_desc *desc, const char *twin, char **out)
+static fxtap_status make_stem(const fxtap_node_desc *desc, const char *suffix, char **out)
 {
     char stem[FX_STEM_MAX + 1];
-    fxtap_status status = fx_name_stem(desc->name, desc->target, twin, stem);
+    fxtap_status status = fx_name_stem(desc->name, desc->target, suffix, stem);
     if (status == FXTAP_OK) {
         *out = fx_strdup(stem);
         status = *out != NULL ? FXTAP_OK : FXTAP_E_NOMEM;
@@ -78,7 +78,7 @@ static fxtap_hash128 folded_key(const char *name)
     return (fxtap_hash128){hash.high64, hash.low64};
 }
 
-/* Puts a name among those that are taken; false in *is_new_out where it, or one like it, is there. FXTAP_E_NOMEM. */
+/* Adds a name to those taken; *is_new_out: neither it nor one that differs in case only was there. FXTAP_E_NOMEM. */
 static fxtap_status take_name(fx_table *taken, const char *name, bool *is_new_out)
 {
     fxtap_hash128 key = folded_key(name);
@@ -86,24 +86,24 @@ static fxtap_status take_name(fx_table *taken, const char *name, bool *is_new_ou
     return !*is_new_out || fx_table_insert(taken, key) != NULL ? FXTAP_OK : FXTAP_E_NOMEM;
 }
 
-/* What makes the n-th try at a name for a node or slot differ from the others'; NULL the first time. */
-static const char *twin_text(unsigned n, size_t number, char dst[48])
+/* The suffix that makes the n-th candidate for a name unique; NULL for the first. */
+static const char *suffix_text(unsigned n, size_t number, char dst[48])
 {
     snprintf(dst, 48, n == 1 ? "%zu" : "%zu-%u", number, n);
     return n == 0 ? NULL : dst;
 }
 
-/* The stem of a node, apart from those before it. */
+/* Gives a node a stem that no earlier node has. */
 static fxtap_status name_node(fxtap_capture *capture, fx_table *taken, const fxtap_node_desc *desc, size_t node)
 {
     char **stem = &capture->nodes[node].stem;
     bool is_new = false;
     fxtap_status status = FXTAP_OK;
     for (unsigned n = 0; status == FXTAP_OK && !is_new; n++) {
-        char twin[48];
+        char suffix[48];
         fx_free(*stem);
         *stem = NULL;
-        status = make_stem(desc, twin_text(n, node, twin), stem);
+        status = make_stem(desc, suffix_text(n, node, suffix), stem);
         if (status == FXTAP_OK) {
             status = take_name(taken, *stem, &is_new);
         }
@@ -186,7 +186,7 @@ fxtap_status fxtap_dump_add_graph(fxtap_dump *dump, const fxtap_graph *graph, ui
     FX_REQUIRE(graph);
     FX_REQUIRE(out);
     if (graph_id == 0) {
-        return fx_error(FXTAP_E_INVALID, "graph numbers begin at 1");
+        return fx_error(FXTAP_E_INVALID, "graph_id is 0, it must be at least 1");
     }
     fxtap_capture *capture;
     fxtap_status status = new_capture(dump, graph, graph_id, skip_reasons, &capture);
@@ -222,16 +222,16 @@ static fxtap_hash128 place_key(fxtap_node node, fxtap_io io, const char *positio
     return (fxtap_hash128){hash.high64, hash.low64};
 }
 
-/* The slot's prefix, apart from those of the slots before it. */
+/* Gives a slot a prefix that no earlier slot has. */
 static fxtap_status name_slot(fxtap_capture *capture, fx_capture_slot *slot, fxtap_slot number)
 {
     char prefix[FX_PREFIX_MAX + 1];
     size_t length = 0;
     bool is_new = false;
     for (unsigned n = 0; !is_new; n++) {
-        char twin[48];
+        char suffix[48];
         const char *stem = capture->nodes[slot->node].stem;
-        fx_name_prefix(stem, slot->io, slot->position, twin_text(n, number, twin), prefix, &length);
+        fx_name_prefix(stem, slot->io, slot->position, suffix_text(n, number, suffix), prefix, &length);
         if (take_name(&capture->prefixes, prefix, &is_new) != FXTAP_OK) {
             return FXTAP_E_NOMEM;
         }
@@ -241,8 +241,8 @@ static fxtap_status name_slot(fxtap_capture *capture, fx_capture_slot *slot, fxt
     return slot->prefix != NULL ? FXTAP_OK : FXTAP_E_NOMEM;
 }
 
-static fxtap_status fill_slot(fxtap_capture *capture, fx_capture_slot *slot, fxtap_slot number, fxtap_node node, fxtap_io io,
-                              const char *position, const char *arg_name)
+static fxtap_status fill_slot(fxtap_capture *capture, fx_capture_slot *slot, fxtap_slot number, fxtap_node node,
+                              fxtap_io io, const char *position, const char *arg_name)
 {
     slot->node = node;
     slot->io = io;
@@ -264,7 +264,7 @@ static fxtap_status add_slot(fxtap_capture *capture, fxtap_node node, fxtap_io i
     size_t place;
     find_block(number, &block, &place);
     if (number >= MOST_SLOTS || block >= FX_SLOT_BLOCKS) {
-        return fx_error(FXTAP_E_INVALID, "graph %u has too many places", capture->graph_id);
+        return fx_error(FXTAP_E_INVALID, "graph %u has too many slots", capture->graph_id);
     }
     if (capture->blocks[block] == NULL) {
         capture->blocks[block] = fx_calloc((size_t)FX_SLOT_FIRST_BLOCK << block, sizeof(fx_capture_slot));

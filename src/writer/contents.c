@@ -1,4 +1,4 @@
-/* Which file has which contents, so that equal ones are written once. */
+/* Which file holds which contents, so that equal contents are written once. */
 #include <string.h>
 
 #include "writer/dump.h"
@@ -64,7 +64,7 @@ fx_claim fx_contents_claim(fx_contents *contents, fx_job *job, fx_link_source *o
     fx_content_file *content = fx_table_find(&contents->table, job->value->key);
     if (content == NULL) {
         content = fx_table_insert(&contents->table, job->value->key);
-        if (content != NULL) { /* without memory it is written, and nobody links to it */
+        if (content != NULL) { /* without memory it is written, and never linked to */
             content->writer = job;
         }
     } else if (content->writer != NULL) {

@@ -52,8 +52,8 @@ void fx_contents_forget(fx_contents *contents);
 typedef enum fx_claim { FX_CLAIM_WRITE, FX_CLAIM_LINK, FX_CLAIM_WAIT } fx_claim;
 
 /*
- * What the first job of a value is to do. WRITE: write the file, and call fx_contents_settle() afterwards. LINK: link to
- * *out. WAIT: nothing; another job is writing these contents, and its fx_contents_settle() returns this job.
+ * What the first job of a value is to do. WRITE: write the file, and call fx_contents_settle() afterwards. LINK: link
+ * to *out. WAIT: nothing; another job is writing these contents, and its fx_contents_settle() returns this job.
  */
 fx_claim fx_contents_claim(fx_contents *contents, fx_job *job, fx_link_source *out);
 /* The current place of the file with the job's contents; false: unknown. */

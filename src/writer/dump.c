@@ -16,7 +16,7 @@
 #define DEFAULT_QUEUE_BYTES (UINT64_C(1) << 30)
 #define MOST_THREADS 256
 
-/* ---- fork: no lock of ours is held by another thread while the process is copied ---- */
+/* ---- fork: no other thread holds one of our locks while the process is copied ---- */
 
 static pthread_mutex_t all_lock = PTHREAD_MUTEX_INITIALIZER;
 static fxtap_dump *all_dumps; /* all_lock */
@@ -74,7 +74,7 @@ void fxtap_dump_after_fork(fxtap_dump *dump)
     dump->generation = fx_fork_count();
     fx_calls_forget_steps(dump, before);
     fx_queue_after_fork(&dump->queue);
-    fx_contents_forget(&dump->contents); /* files that the parent's workers have in hand are not ours */
+    fx_contents_forget(&dump->contents); /* files that the parent's workers are writing are not ours */
     fx_index_close(&dump->index, true);
     fx_rows_forget(dump);
     atomic_store(&dump->indexed_rank, 0);

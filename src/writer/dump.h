@@ -2,10 +2,10 @@
  * dump.h - a dump session, and the order of its locks.
  *
  * No lock is held while another is taken, except as stated:
- *   dump->rank_lock   the rank folder; held while it is looked up or made; contents.lock may be taken inside it
+ *   dump->rank_lock   the rank folder; held while it is looked up or made. contents.lock may be taken inside it
  *   dump->lock        captures, slots, calls and their steps; never held during I/O
- *   index.lock        the database; held for the whole end of a call. All other locks but rank_lock may be taken inside it
- *   contents.move     held while a step's folder moves into place; contents.lock may be taken inside it
+ *   index.lock        the database; held for the whole end of a call. All other locks may be taken inside it
+ *   contents.move     held while a step's folder moves into place. contents.lock may be taken inside it
  *   contents.lock     the table of contents, the folders' reference counts and paths
  *   queue.lock        queued and pending jobs, room, counts of unfinished jobs, states of values
  */

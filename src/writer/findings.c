@@ -1,4 +1,4 @@
-/* Findings: whether memory changed behind the dump, and notes about what operators do with memory. */
+/* Findings: whether submitted memory was changed, and notes about operators. */
 #include <string.h>
 
 #include "writer/dump.h"
@@ -61,7 +61,7 @@ fxtap_status fxtap_call_has_changed(fxtap_call *call, fxtap_ticket ticket, const
         return status;
     }
     if (n_bytes != value->saved_bytes || fxtap_dtype_saved(view->dtype) != fxtap_dtype_saved(value->view.dtype)) {
-        return fx_error(FXTAP_E_INVALID, "the value was submitted in another form");
+        return fx_error(FXTAP_E_INVALID, "the view is not the one that was submitted");
     }
     fx_queue_wait_value(&call->dump->queue, value);
     if (atomic_load(&value->state) != FX_VALUE_DONE) {

@@ -1,4 +1,4 @@
-/* The index's database: opened, made where it is new, one transaction a call. */
+/* The index's database: opening, creating, one transaction per call. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -14,7 +14,7 @@
 #include "util/memory.h"
 
 #define BUSY_MS 60000 /* another process that starts or ends a step in the same index takes milliseconds */
-#define IMPATIENCE 60 /* whoever kept the index that long may keep it for ever: the next wait is so many times shorter */
+#define RETRY_DIVISOR 60 /* after a wait in vain the next one is so many times shorter */
 #define MAGIC "SQLite format 3" /* with its NUL */
 #define WRITE "write the index" /* the action in messages */
 #define MOST_VALUES 1000000
@@ -49,8 +49,8 @@ static const char *const statement_sql[FX_SQL_COUNT] = {
     [FX_SQL_TENSOR] = "INSERT OR REPLACE INTO tensor(step_id, slot_id, stamp_us, value_id, skipped)"
                       " VALUES(?1, ?2, ?3, ?4, ?5)",
     [FX_SQL_LAST_STEP] = "SELECT coalesce(max(id), 0) FROM step",
-    [FX_SQL_STEP] = "INSERT OR REPLACE INTO step(id, graph_id, step, call, state, folder, partial, started_us, ended_us,"
-                    " reason) VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+    [FX_SQL_STEP] = "INSERT OR REPLACE INTO step(id, graph_id, step, call, state, folder, partial, started_us,"
+                    " ended_us, reason) VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
     [FX_SQL_RESTAMP] = "DELETE FROM tensor WHERE step_id = ?1 AND slot_id = ?2 AND stamp_us = ?3",
     [FX_SQL_FINDING] = "INSERT INTO finding(step_id, node_id, stamp_us, kind, position, arg_name, count, total)"
                        " VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
@@ -75,7 +75,7 @@ int64_t fx_index_find_value(const fx_index *index, fxtap_hash128 key)
 void fx_index_remember_value(fx_index *index, fxtap_hash128 key, int64_t row)
 {
     value_row *record = fx_table_insert(&index->values, key);
-    if (record != NULL) { /* without memory it gets a second row some day */
+    if (record != NULL) { /* without memory the value gets a second row */
         record->row = row;
     }
 }
@@ -86,8 +86,8 @@ static bool is_the_disk(int code)
 }
 
 /*
- * The system's reason for an error of the disk. SQLite tells it where it is met in a statement, not where it is met in
- * the commit at the statement's end; there the files know their last one.
+ * The errno of an I/O error. SQLite keeps it if the error occurred in a statement, but not in the commit at its end;
+ * then the files have it.
  */
 static int system_error(sqlite3 *db, int code)
 {
@@ -109,8 +109,8 @@ static int system_error(sqlite3 *db, int code)
 }
 
 /*
- * A file that cannot be written SQLite opens for reading alone; where that fails too, its last error is of another file,
- * as the log that is not there.
+ * SQLite opens a file that it cannot write for reading; if that fails too, its last error may concern another file,
+ * such as a missing log.
  */
 static int open_error(sqlite3 *db, int code, const char *path)
 {
@@ -122,16 +122,16 @@ static int open_error(sqlite3 *db, int code, const char *path)
 
 static int wait_ms(const fx_index *index)
 {
-    return index->was_busy ? index->busy_ms / IMPATIENCE : index->busy_ms;
+    return index->was_busy ? index->busy_ms / RETRY_DIVISOR : index->busy_ms;
 }
 
-/* Also met while reading: the log's map is made and a journal rolled back then. */
-static bool is_about_room(int error_number)
+/* Reading can run into it as well: it makes the log's shared map and rolls back a journal. */
+static bool is_disk_full(int error_number)
 {
     return error_number == ENOSPC || error_number == EDQUOT || error_number == EFBIG;
 }
 
-/* A lock that is not had: has the file system none any more (its lock manager went away)? */
+/* Whether a lock failed because the file system no longer supports locks (its lock manager is gone). */
 static bool has_lost_locks(fx_index *index)
 {
     if (index->has_locks && !index->has_lost_locks) {
@@ -167,7 +167,7 @@ fxtap_status fx_index_error(fx_index *index, int code, const char *action)
     }
     if (is_the_disk(primary)) {
         int number = system_error(index->db, primary);
-        return fx_error_errno(number, is_about_room(number) ? WRITE : action, path);
+        return fx_error_errno(number, is_disk_full(number) ? WRITE : action, path);
     }
     return fx_error_at(FXTAP_E_DATABASE, path, "cannot %s: %s", action,
                        index->db != NULL ? sqlite3_errmsg(index->db) : sqlite3_errstr(code));
@@ -224,7 +224,7 @@ static fxtap_status read_version(fx_index *index, int *out)
     return status;
 }
 
-/* Several processes may come here at once: the first makes the tables, within a transaction, the others find them. */
+/* Several processes may do this at once: the first makes the tables in a transaction, the others find them. */
 static fxtap_status make_schema(fx_index *index)
 {
     int version = 0;
@@ -253,11 +253,11 @@ static fxtap_status make_schema(fx_index *index)
 }
 
 /*
- * The write-ahead log has a file that processes share by mapping it. Where a file system copies a page to write it
- * again, or writes it to a server, storing to the map needs room anew, and without it the process gets SIGBUS: a full
- * disk or a quota would kill the user's program. Only those known to write in place get the log; the others a journal,
- * which is written by calls that fail. It stays while we run: to make it anew for each step could fail, and SQLite
- * would then give another reason.
+ * The write-ahead log has a file that processes share by mapping it. On a file system that copies on write, or writes
+ * to a server, storing to the map can need new space, and without any the process gets SIGBUS: a full disk or a quota
+ * would kill the user's program. So only file systems known to write in place get the log. The others get a journal,
+ * which is written by system calls that return errors. The journal is kept while we run: making it for each step could
+ * fail, and SQLite would then report a different error.
  */
 static bool writes_in_place(const fx_rank_folder *rank)
 {
@@ -277,8 +277,8 @@ static bool writes_in_place(const fx_rank_folder *rank)
 }
 
 /*
- * Changing to or from the write-ahead log needs the file alone for a moment, and SQLite does not wait for that by
- * itself: when many processes start at once, all but one are turned away and try again.
+ * Switching to or from the write-ahead log needs exclusive access for a moment, and SQLite does not wait for that by
+ * itself: when many processes start at once, all but one have to retry.
  */
 static fxtap_status set_journal(fx_index *index, const fx_rank_folder *rank)
 {
@@ -294,7 +294,7 @@ static fxtap_status set_journal(fx_index *index, const fx_rank_folder *rank)
     return code == SQLITE_OK ? FXTAP_OK : fx_index_error(index, code, "set up the index");
 }
 
-/* A link to elsewhere, or what is no file at all: SQLite would follow the one and have odd words for the other. */
+/* Symbolic links, which SQLite would follow, and what is not a regular file, for which its message is unclear. */
 static fxtap_status refuse_others(const fx_index *index, const fx_rank_folder *rank)
 {
     struct stat info;
@@ -307,10 +307,10 @@ static fxtap_status refuse_others(const fx_index *index, const fx_rank_folder *r
     return fx_error_at(FXTAP_E_FORMAT, index->path, "is not a regular file");
 }
 
-/* Which file it is, for is_ours(). */
+/* Identifies the file for is_ours(). */
 static void remember_file(fx_index *index, const fx_rank_folder *rank)
 {
-    struct stat info = {0}; /* zero, no file's, where the index is gone already */
+    struct stat info = {0}; /* zeros, which match no file, if the index is gone */
     fstatat(rank->fd, FX_INDEX_FILE, &info, AT_SYMLINK_NOFOLLOW);
     index->device = info.st_dev;
     index->inode = info.st_ino;
@@ -318,8 +318,8 @@ static void remember_file(fx_index *index, const fx_rank_folder *rank)
 }
 
 /*
- * Whether the file still begins as a database, and is not cut off: SQLite goes by what it remembers of it, and would
- * write on. It is read through SQLite: to close a descriptor of our own would take the locks away.
+ * Whether the file still has a database's header and is not truncated: SQLite goes by its cache, and would write on. It
+ * is read through SQLite, because closing a descriptor of our own would drop the process's locks on the file.
  */
 static bool is_sound(fx_index *index, uint64_t n_bytes)
 {
@@ -356,12 +356,12 @@ bool fx_index_still_exists(fx_index *index)
 }
 
 /*
- * Without locks the log has no map to be shared by: what an earlier run left in one is read, and a journal takes its
- * place, while the file counts as ours alone.
+ * Without locks the log cannot have its shared map: in exclusive mode a log of an earlier run is read and replaced by a
+ * journal.
  */
 static fxtap_status set_up(fx_index *index, const fx_rank_folder *rank)
 {
-    /* Nothing waits for the disk, the change to the log neither; the log is copied after each step. */
+    /* No fsync, also not for the change to the log; the log is copied after each step. */
     static const char settings[] = "PRAGMA page_size=8192; PRAGMA synchronous=OFF; PRAGMA temp_store=MEMORY;"
                                    " PRAGMA wal_autocheckpoint=0";
     fxtap_status status = FXTAP_OK;
@@ -415,11 +415,11 @@ static fxtap_status make_path(fxtap_dump *dump)
     return FXTAP_OK;
 }
 
-/* Said once, and kept until the dump is closed. */
+/* Set once, and kept until the dump is closed. */
 static void warn_of_locks(fxtap_dump *dump)
 {
-    static const char text[] = "the file system has no locks, so the index is written without: let one process at a time"
-                               " write there";
+    static const char text[] = "the file system has no locks, so the index is written without: let one process at a"
+                               " time write there";
     size_t n_bytes = strlen(dump->index.path) + sizeof ": " + sizeof text;
     char *warning = atomic_load(&dump->warning) == NULL ? fx_alloc(n_bytes) : NULL;
     if (warning != NULL) {
@@ -434,7 +434,7 @@ fxtap_status fx_index_open(fxtap_dump *dump, const fx_rank_folder *rank)
     if (is_current(index, rank) && !index->has_lost_locks) {
         return FXTAP_OK;
     }
-    bool goes_on = is_current(index, rank); /* the same file, without locks from now on: its rows stay */
+    bool is_reopened = is_current(index, rank); /* the same file, from now on without locks: its rows stay valid */
     if (index->db != NULL) {
         fx_index_close(index, true);
     }
@@ -442,12 +442,12 @@ fxtap_status fx_index_open(fxtap_dump *dump, const fx_rank_folder *rank)
     if (status != FXTAP_OK) {
         return status;
     }
-    if (!goes_on) {
+    if (!is_reopened) {
         fx_rows_forget(dump);
     }
     atomic_store(&dump->indexed_rank, 0);
     status = open_database(dump, rank);
-    if (status == FXTAP_OK && !goes_on) {
+    if (status == FXTAP_OK && !is_reopened) {
         status = fx_rows_run(dump);
     }
     if (status != FXTAP_OK) {
@@ -477,7 +477,7 @@ void fx_index_close(fx_index *index, bool abandon)
         close_folder(index);
         return;
     }
-    if (abandon) { /* neither copies the log nor removes the files of that name: they may be another's by now */
+    if (abandon) { /* neither copies the log nor removes the files: they may belong to another process by now */
         int keep = 1;
         sqlite3_db_config(index->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
         sqlite3_file_control(index->db, "main", SQLITE_FCNTL_PERSIST_WAL, &keep);
@@ -541,7 +541,7 @@ void fx_index_rollback(fx_index *index)
     if (!index->in_transaction) {
         return;
     }
-    sqlite3_exec(index->db, "ROLLBACK", NULL, NULL, NULL); /* fails where SQLite has done so itself */
+    sqlite3_exec(index->db, "ROLLBACK", NULL, NULL, NULL); /* fails if SQLite has rolled back itself */
     for (size_t i = 0; i < index->n_fresh; i++) {
         *index->fresh[i] = 0;
     }
@@ -563,6 +563,6 @@ fxtap_status fx_index_track_row(fx_index *index, int64_t *row)
 
 void fx_index_checkpoint(fx_index *index)
 {
-    /* What is left in the log when another process reads just now is copied after the next step. */
+    /* What cannot be copied because another process is reading is copied after the next step. */
     sqlite3_wal_checkpoint_v2(index->db, "main", SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
 }

@@ -18,8 +18,8 @@
 /* ---- binding ---- */
 
 /*
- * A statement whose parameters are bound from the first to the last. Texts and blobs are borrowed until it has run. Where
- * it could not be prepared, binding does nothing and running returns why.
+ * A statement whose parameters are bound from the first to the last. Texts and blobs are borrowed until it has run.
+ * Where it could not be prepared, binding does nothing and running returns why.
  */
 typedef struct row {
     fx_index *index;
@@ -364,7 +364,9 @@ static fxtap_hash128 undefined_key(const fx_value *value)
     return fx_hasher_finish(&hasher);
 }
 
-/* A key of all columns: equal files may come from tensors that differ in dtype, strides, device or undefined elements. */
+/*
+ * A key of all columns: equal files may come from tensors that differ in dtype, strides, device or undefined elements.
+ */
 static fxtap_hash128 row_key(const fx_value *value)
 {
     struct {
@@ -460,7 +462,7 @@ static fxtap_status insert_value(fx_index *index, const fx_value *value, int64_t
 static fxtap_status find_or_insert_value(fx_index *index, fx_value *value, int64_t *id_out)
 {
     fxtap_status status = FXTAP_OK;
-    if (value->transaction != index->transaction) { /* else another name of it has asked already */
+    if (value->transaction != index->transaction) { /* else another name of it was inserted before */
         fxtap_hash128 key = row_key(value);
         value->row = fx_index_find_value(index, key);
         if (value->row == 0) {

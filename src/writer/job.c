@@ -1,4 +1,4 @@
-/* One job: a value computed, and put under a name by a link, by a write from memory, or by a copy. */
+/* Running one job: computes the value, and makes its file by a link, from memory, or by a copy. */
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -61,7 +61,7 @@ static fxtap_status make_header(const fx_value *value, unsigned char header[HEAD
                             n_bytes_out);
 }
 
-/* Two values of one key give the same file: the data's hash, and what the header says. */
+/* The hash of the data with what the header states: values with equal keys have equal files. */
 static fxtap_hash128 key_of(const fx_value *value)
 {
     struct {
@@ -132,16 +132,16 @@ static void *block_of(void **scratch)
     return *scratch;
 }
 
-/* The parts of a file being made. */
+/* A file being written. */
 typedef struct output {
     const fx_job *job;
     const char *name;
     int fd;
     unsigned char header[HEADER_ROOM];
-    size_t header_bytes; /* not written yet; 0 afterwards */
+    size_t header_bytes; /* 0 once written */
 } output;
 
-/* The header goes out with the first block. */
+/* The first block is written together with the header. */
 static fxtap_status put(output *out, const void *bytes, size_t n_bytes)
 {
     struct iovec parts[2] = {{out->header, out->header_bytes}, {(void *)(uintptr_t)bytes, n_bytes}};
@@ -177,7 +177,7 @@ static fxtap_status put_gathered(output *out, const fxtap_view *view, void **scr
     return status;
 }
 
-/* The data of another file of this call, whose header is `skip` bytes long. */
+/* Copies the data of another file of this call, after its header of `skip` bytes. */
 static fxtap_status put_copied(output *out, const fx_link_source *source, size_t skip, void **scratch)
 {
     fxtap_call *call = out->job->call;
@@ -225,8 +225,8 @@ static fxtap_status put_data(output *out, const fx_value *copied, void **scratch
 }
 
 /*
- * Makes the job's own file, from memory or from the file of `copied`, the same value under its first name.
- * Nothing is left of it on failure.
+ * Writes the job's own file, from memory or from the file of `copied` (the same value under its first name). Removes it
+ * on failure.
  */
 static fxtap_status make_file(fx_job *job, const fx_value *copied, bool read_only, void **scratch)
 {
@@ -256,8 +256,8 @@ static fxtap_status make_file(fx_job *job, const fx_value *copied, bool read_onl
 /* ---- linking ---- */
 
 /*
- * Makes a file that is about to get a second name read-only. False when it is not what was written: somebody has
- * changed it since its step ended (the kernel's clock of files is up to a tick behind, never ahead).
+ * Makes a file that is about to get a second name read-only. False if it was modified after its step ended (the
+ * kernel's file times are up to a tick late, never early).
  */
 static bool protect(const fx_job *job, int dir_fd, const char *path, const fx_link_source *source)
 {
@@ -313,14 +313,14 @@ static bool link_to(fx_job *job, fx_link_source *source)
         return true;
     }
     bool is_refused = errno == EPERM || errno == ENOTSUP || errno == ENOSYS;
-    if (errno == ENOENT && source->folder != job->call->folder) { /* perhaps just being moved */
+    if (errno == ENOENT && source->folder != job->call->folder) { /* it may be moving */
         pthread_mutex_lock(&dump->contents.move);
         bool is_linked = fx_contents_find(&dump->contents, job, source) && try_link(job, source);
         pthread_mutex_unlock(&dump->contents.move);
         return is_linked;
     }
     if (is_refused) {
-        atomic_store(&dump->has_no_links, true); /* do not ask for each file again */
+        atomic_store(&dump->has_no_links, true); /* so that it is not tried for each file */
     }
     return false;
 }
@@ -332,7 +332,7 @@ static bool may_link(const fxtap_dump *dump)
 
 /* ---- jobs ---- */
 
-/* A file that will get more names is made read-only at once: that costs nothing, and changing it later two calls. */
+/* A file that will get more names is created read-only: that is free, changing it later costs two system calls. */
 static bool will_be_linked(const fx_job *job)
 {
     return may_link(job->call->dump) &&
@@ -350,8 +350,8 @@ static fxtap_status make_own_file(fx_job *job, bool read_only, void **scratch)
 }
 
 typedef struct progress {
-    fx_job *work; /* still to be done */
-    fx_job **done;
+    fx_job *work; /* jobs to run */
+    fx_job **finished;
     void **scratch;
 } progress;
 
@@ -369,7 +369,7 @@ static fxtap_status write_for_all(progress *at, fx_job *job)
     return status;
 }
 
-/* A value's first name. False: it waits for another job's file. */
+/* Makes the file of a value's first name. False: the job waits for another job's file. */
 static bool place_first(progress *at, fx_job *job, fxtap_status *status)
 {
     fx_contents *contents = &job->call->dump->contents;
@@ -402,7 +402,7 @@ static bool place_first(progress *at, fx_job *job, fxtap_status *status)
     return true;
 }
 
-/* One more name of a value that has its file. */
+/* Makes another name of a value that has its file. */
 static fxtap_status place_alias(progress *at, fx_job *job)
 {
     fxtap_dump *dump = job->call->dump;
@@ -444,17 +444,17 @@ static bool run_one(progress *at, fx_job *job)
     return true;
 }
 
-void fx_job_run(fx_job *job, void **scratch, fx_job **done)
+void fx_job_run(fx_job *job, void **scratch, fx_job **finished)
 {
     job->next = NULL;
-    progress at = {.work = job, .done = done, .scratch = scratch};
+    progress at = {.work = job, .finished = finished, .scratch = scratch};
     while (at.work != NULL) {
         fx_job *now = at.work;
         at.work = now->next;
         now->next = NULL;
         if (run_one(&at, now)) {
-            now->next = *done;
-            *done = now;
+            now->next = *finished;
+            *finished = now;
         }
     }
 }

@@ -1,6 +1,6 @@
 /*
- * job.h - values and jobs. A *value* is the contents of one tensor, submitted once in a call. A *job* saves one value under
- * one name. The first job of a value also computes its statistics and its hash.
+ * job.h - values and jobs. A *value* is the contents of one tensor, submitted once in a call. A *job* saves one value
+ * under one name. The first job of a value also computes its statistics and its hash.
  */
 #ifndef FX_WRITER_JOB_H
 #define FX_WRITER_JOB_H

@@ -1,15 +1,15 @@
 /*
  * The queue of jobs.
  *
- * Workers, callers that wait and the threads of a team all run jobs in one loop, run_until_locked(); they differ only in
- * what ends it. Its invariants, all under the lock:
- *  1. A thread sleeps only while the queue is empty and what it waits for has not happened.
- *  2. Whatever can end a caller's wait wakes all callers before the lock is released: a job in an empty queue, the end of
- *     a job (its value, its memory, its room, its call), room given back unused, a higher limit on room.
- *  3. A caller that sleeps for room holds none of its own: a reservation is taken whole or not at all.
- * So every queued job has a thread that runs it as long as one caller waits, and no wait depends on a worker: workers are
- * woken only for speed, and when the queue stops. A caller blocks others only while it keeps room that it neither uses
- * nor gives back.
+ * Workers, callers that wait and the threads of a team all run jobs in one loop, run_until_locked(); they differ only
+ * in what ends it. Its invariants, all under the lock:
+ *  1. A thread goes to sleep only when the queue is empty and what it waits for has not happened.
+ *  2. Whatever can end a caller's sleep wakes all callers before the lock is released: a job in an empty queue, the end
+ *     of a job (its value, its memory, its room, its call), room given back unused, a higher limit on room.
+ *  3. A caller that sleeps for room has none of its own: a reservation is taken whole or not at all.
+ * So no caller sleeps while a job is queued, and none depends on a worker. A worker may sleep while a few small jobs
+ * are queued: it is woken for speed alone, and when the queue stops. Only a caller that neither uses nor gives back its
+ * room can hold up another one.
  */
 #include <assert.h>
 #include <signal.h>
@@ -19,10 +19,10 @@
 #include "util/memory.h"
 #include "util/system.h"
 
-/* A worker is woken for a big tensor at once, for small ones when there are some: waking costs more than they do. */
+/* A worker is woken at once for a large tensor, but only for several small ones: waking costs more than they do. */
 #define WAKE_BYTES (64 * 1024)
 #define WAKE_JOBS 16
-/* A batch goes through the lock together. */
+/* The jobs of a batch take the lock together. */
 #define BATCH_JOBS 32
 #define BATCH_BYTES (256 * 1024)
 #define MAX_AUTOMATIC_WORKERS 4
@@ -423,7 +423,7 @@ static bool take_room(fx_queue *queue, const void *n_bytes)
 
 bool fx_queue_reserve(fx_queue *queue, uint64_t n_bytes, bool wait)
 {
-    bool is_taken = take_room(queue, &n_bytes); /* mostly: without the lock */
+    bool is_taken = take_room(queue, &n_bytes); /* usually, and then without the lock */
     if (!is_taken && wait) {
         pthread_mutex_lock(&queue->lock);
         run_all_with_team_locked(queue);

@@ -1,4 +1,4 @@
-/* The folders of a dump: made when they are needed, a step moved into place whole. */
+/* The folders of a dump: made when they are needed; a step's folder is moved into place as a whole. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -13,7 +13,7 @@
 #include "util/system.h"
 
 #define OPEN_FOLDER (O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-#define MOST_TRIES 100000 /* of numbers appended to a name that is taken */
+#define MOST_TRIES 100000 /* suffixes for a name that is taken */
 
 fxtap_status fx_tree_error(const fxtap_call *call, int error_number, const char *action, const char *name)
 {
@@ -30,7 +30,7 @@ static fxtap_status error_in_rank(const fxtap_dump *dump, int error_number, cons
     return fx_error_errno(error_number, action, path);
 }
 
-/* mkdir -p of an absolute path. A link in it is followed: the root is where the user says. */
+/* mkdir -p of an absolute path. Symbolic links in it are followed: the user chose the root. */
 static fxtap_status make_root(const char *root)
 {
     if (fx_system.mkdirat(AT_FDCWD, root, 0777) == 0 || errno == EEXIST) {
@@ -57,7 +57,7 @@ static fxtap_status make_root(const char *root)
     return status;
 }
 
-/* A folder of ours inside the tree: made when it is not there, refused when it is a link to elsewhere. */
+/* Opens a folder inside the tree, made if it does not exist. A symbolic link is an error. */
 static int enter_folder(int parent_fd, const char *name)
 {
     if (fx_system.mkdirat(parent_fd, name, 0777) != 0 && errno != EEXIST) {
@@ -128,7 +128,7 @@ fxtap_status fx_tree_acquire_rank(fxtap_dump *dump, fx_rank_folder **out)
             dump->open_rank = fresh;
             fresh->n_users = 1;
             fresh->number = ++dump->n_ranks;
-            /* What it names was in a folder that is gone; another call may add what is in the new one after the lock. */
+            /* The files known so far were in a folder that is gone. Under the lock: then no call has added new ones. */
             fx_contents_forget(&dump->contents);
         }
     }
@@ -147,7 +147,7 @@ void fx_tree_release_rank(fxtap_dump *dump, fx_rank_folder *rank)
     pthread_mutex_unlock(&dump->rank_lock);
 }
 
-/* The partial folder's name has the run's number, so that it never was another step's. */
+/* The partial folder's name contains the run's number, so that no other step ever had it. */
 static fxtap_status make_partial(fxtap_call *call, int graph_fd)
 {
     for (unsigned i = 0; i < MOST_TRIES; i++) {
@@ -210,7 +210,7 @@ static bool cannot_noreplace(int error_number)
     return error_number == EINVAL || error_number == ENOSYS || error_number == ENOTSUP;
 }
 
-/* Moves a file without overwriting, also where the file system has no such rename. 0, or -1 and errno. */
+/* Moves a file without overwriting, even if the file system has no such rename. 0, or -1 and errno. */
 static int move_file(int from_fd, const char *from, int to_fd, const char *to)
 {
     if (fx_system.rename(from_fd, from, to_fd, to, 1) == 0) {
@@ -225,7 +225,7 @@ static int move_file(int from_fd, const char *from, int to_fd, const char *to)
     if (errno == EEXIST) {
         return -1;
     }
-    struct stat info; /* no hard links, or no more of them: look, then move */
+    struct stat info; /* no hard links, or too many: check, then rename */
     if (fstatat(to_fd, to, &info, AT_SYMLINK_NOFOLLOW) == 0) {
         errno = EEXIST;
         return -1;
@@ -233,7 +233,7 @@ static int move_file(int from_fd, const char *from, int to_fd, const char *to)
     return fx_system.rename(from_fd, from, to_fd, to, 0);
 }
 
-/* The end of the run of one node that begins at entry `first`: entries of the same node and stamp. */
+/* The end of one run of a node, which begins at entry `first`: entries with the same node and stamp. */
 static size_t run_end(const fxtap_call *call, size_t first)
 {
     const fx_call_entry *entries = call->entries;
@@ -250,7 +250,7 @@ static bool has_file(const fx_call_entry *entry)
     return entry->job != NULL && entry->job->is_written;
 }
 
-/* Moves the files of entries [first, end) to `stamp_us`; all or none. */
+/* Moves the files of entries [first, end) to the stamp `stamp_us`: all or none. */
 static int move_run(fxtap_call *call, int step_fd, size_t first, size_t end, uint64_t stamp_us)
 {
     char from[FX_NAME_MAX + 1];
@@ -324,7 +324,7 @@ static int move_folder(fxtap_call *call, const char *final)
     if (fx_system.rename(fd, call->partial, fd, final, 1) == 0) {
         return 0;
     }
-    if (cannot_noreplace(errno)) { /* a plain rename replaces an empty folder at most */
+    if (cannot_noreplace(errno)) { /* a plain rename replaces nothing but an empty folder */
         return fx_system.rename(fd, call->partial, fd, final, 0);
     }
     return -1;

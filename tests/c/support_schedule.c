@@ -252,8 +252,10 @@ schedule_outcome schedule_run(uint64_t seed, void (*scenario)(void *), void *arg
         run.preempted_at[i] = 1 + (unsigned)(next_random() % (8u << next_random() % 8));
     }
     first_call call = {scenario, argument};
-    sem_post(&add_actor(run_first, &call)->turn);
-    for (size_t i = 0; i < run.n_actors; i++) { /* the first ends last, or all end together */
+    actor *first = add_actor(run_first, &call);
+    sem_post(&first->turn);
+    pthread_join(first->thread, NULL); /* it ends last, or all end together */
+    for (size_t i = 1; i < run.n_actors; i++) {
         if (!run.actors[i].is_joined) {
             pthread_join(run.actors[i].thread, NULL);
         }

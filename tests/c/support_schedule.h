@@ -2,9 +2,9 @@
  * support_schedule.h - a deterministic scheduler: runs the threads of a scenario one at a time, in an order that a seed
  * decides, and finds deadlocks and lost wake-ups. Code takes part that is compiled with support_seam.h included first.
  *
- * A thread runs until it blocks or a *point* (a lock, a wait, a signal, an atomic operation) lets another one go on. Each
- * thread has a random priority and the highest runs; at a few random points the running thread becomes the lowest, so
- * that preemptions are bounded (Burckhardt et al., "A randomized scheduler with probabilistic guarantees of finding
+ * A thread runs until it blocks or a *point* (a lock, a wait, a signal, an atomic operation) lets another one go on.
+ * Each thread has a random priority and the highest runs; at a few random points the running thread becomes the lowest,
+ * so that preemptions are bounded (Burckhardt et al., "A randomized scheduler with probabilistic guarantees of finding
  * bugs", ASPLOS 2010). Equal seeds give equal runs. Conditions have no spurious wake-ups: those would hide lost ones.
  */
 #ifndef SUPPORT_SCHEDULE_H

@@ -1,6 +1,6 @@
 /*
- * Whole dumps under many schedules: calls of one graph that begin, write equal values and end at the same time. Each gets
- * a step of its own, all rows and files are there, and equal contents are one file, whichever folder moves first.
+ * Whole dumps under many schedules: calls of one graph that begin, write equal values and end at the same time. Each
+ * gets a step of its own, all rows and files are there, and equal contents are one file, whichever folder moves first.
  */
 #include "support_seam.h"
 
@@ -14,7 +14,7 @@
 #include "support_tree.h"
 #include "writer/dump.h"
 
-#define MANY 100
+#define MANY 60
 
 enum { N_CALLS = 3, N_VALUES = 32 };
 
