@@ -13,7 +13,7 @@ typedef struct slot_place {
     fxtap_slot slot;
 } slot_place;
 
-#define MOST_SLOTS ((size_t)FX_SLOT_FIRST_BLOCK * ((1u << 24) - 1))
+#define MAX_SLOTS ((size_t)FX_SLOT_FIRST_BLOCK * ((1u << 24) - 1))
 
 /* Blocks hold 64, 128, 256 ... slots, so that a slot never moves. */
 static void find_block(fxtap_slot slot, unsigned *block_out, size_t *place_out)
@@ -263,7 +263,7 @@ static fxtap_status add_slot(fxtap_capture *capture, fxtap_node node, fxtap_io i
     unsigned block;
     size_t place;
     find_block(number, &block, &place);
-    if (number >= MOST_SLOTS || block >= FX_SLOT_BLOCKS) {
+    if (number >= MAX_SLOTS || block >= FX_SLOT_BLOCKS) {
         return fx_error(FXTAP_E_INVALID, "graph %u has too many slots", capture->graph_id);
     }
     if (capture->blocks[block] == NULL) {

@@ -5,7 +5,7 @@
 #include "util/memory.h"
 #include "util/system.h"
 
-#define MOST_CONTENTS 1000000
+#define MAX_CONTENTS 1000000
 
 static void release_locked(fx_step_folder *folder)
 {
@@ -24,7 +24,7 @@ void fx_contents_init(fx_contents *contents)
 {
     fx_short_lock_init(&contents->lock);
     pthread_mutex_init(&contents->move, NULL);
-    fx_table_init(&contents->table, sizeof(fx_content_file), MOST_CONTENTS, forget_content, NULL);
+    fx_table_init(&contents->table, sizeof(fx_content_file), MAX_CONTENTS, forget_content, NULL);
 }
 
 void fx_contents_clear(fx_contents *contents)

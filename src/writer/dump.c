@@ -14,7 +14,7 @@
 #include "util/system.h"
 
 #define DEFAULT_QUEUE_BYTES (UINT64_C(1) << 30)
-#define MOST_THREADS 256
+#define MAX_THREADS 256
 
 /* ---- fork: no other thread holds one of our locks while the process is copied ---- */
 
@@ -114,8 +114,8 @@ static fxtap_status check(const fxtap_dump_options *options)
     if (options->type != FXTAP_DUMP_NPY && options->type != FXTAP_DUMP_STATS) {
         return fx_error(FXTAP_E_INVALID, "dump type %d is not known", (int)options->type);
     }
-    if (options->n_threads < 0 || options->n_threads > MOST_THREADS) {
-        return fx_error(FXTAP_E_INVALID, "n_threads is %d, it must be 0 to %d", options->n_threads, MOST_THREADS);
+    if (options->n_threads < 0 || options->n_threads > MAX_THREADS) {
+        return fx_error(FXTAP_E_INVALID, "n_threads is %d, it must be 0 to %d", options->n_threads, MAX_THREADS);
     }
     return FXTAP_OK;
 }

@@ -17,7 +17,7 @@
 #define RETRY_DIVISOR 60 /* after a wait in vain the next one is so many times shorter */
 #define MAGIC "SQLite format 3" /* with its NUL */
 #define WRITE "write the index" /* the action in messages */
-#define MOST_VALUES 1000000
+#define MAX_VALUES 1000000
 
 /* Of statfs(2). */
 #define EXT4_SUPER_MAGIC 0xEF53u
@@ -63,7 +63,7 @@ void fx_index_init(fx_index *index)
     index->folder_fd = -1;
     index->busy_ms = BUSY_MS;
     pthread_mutex_init(&index->lock, NULL);
-    fx_table_init(&index->values, sizeof(value_row), MOST_VALUES, NULL, NULL);
+    fx_table_init(&index->values, sizeof(value_row), MAX_VALUES, NULL, NULL);
 }
 
 int64_t fx_index_find_value(const fx_index *index, fxtap_hash128 key)

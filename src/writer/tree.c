@@ -13,7 +13,7 @@
 #include "util/system.h"
 
 #define OPEN_FOLDER (O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-#define MOST_TRIES 100000 /* suffixes for a name that is taken */
+#define MAX_TRIES 100000 /* suffixes for a name that is taken */
 
 fxtap_status fx_tree_error(const fxtap_call *call, int error_number, const char *action, const char *name)
 {
@@ -150,7 +150,7 @@ void fx_tree_release_rank(fxtap_dump *dump, fx_rank_folder *rank)
 /* The partial folder's name contains the run's number, so that no other step ever had it. */
 static fxtap_status make_partial(fxtap_call *call, int graph_fd)
 {
-    for (unsigned i = 0; i < MOST_TRIES; i++) {
+    for (unsigned i = 0; i < MAX_TRIES; i++) {
         char name[64];
         int length = snprintf(name, sizeof name, ".%llu-%lld", (unsigned long long)call->number,
                               (long long)atomic_load(&call->dump->index.run));
@@ -282,7 +282,7 @@ static fxtap_status merge_run(fxtap_call *call, int step_fd, size_t first, size_
     uint64_t given = call->entries[first].stamp_us;
     uint64_t stamp = given;
     while (move_run(call, step_fd, first, end, stamp) != 0) {
-        if (errno != EEXIST || stamp - given >= MOST_TRIES * 10u) {
+        if (errno != EEXIST || stamp - given >= MAX_TRIES * 10u) {
             char name[FX_NAME_MAX + 1];
             fx_slot_file_name(call->entries[first].slot, stamp, name);
             return fx_tree_error(call, errno, "move into the step", name);
@@ -367,7 +367,7 @@ fxtap_status fx_tree_fail(fxtap_call *call, uint64_t step)
             fx_contents_set_path(&dump->contents, call->folder, final);
             break;
         }
-        if (n == MOST_TRIES || (!is_taken && errno != EEXIST && errno != ENOTEMPTY)) {
+        if (n == MAX_TRIES || (!is_taken && errno != EEXIST && errno != ENOTEMPTY)) {
             status = fx_tree_error(call, errno, "move into place", "");
             break;
         }
