@@ -54,17 +54,17 @@ typedef struct fxtap_team {
 
 typedef struct fxtap_dump_options {
     size_t struct_size;
-    const char *path;       /* the dump root; made if it does not exist */
-    int32_t world_size;     /* >= 1 */
-    int32_t rank;           /* 0 .. world_size-1 */
+    const char *path;   /* the dump root; made if it does not exist */
+    int32_t world_size; /* >= 1 */
+    int32_t rank;       /* 0 .. world_size-1 */
     fxtap_dump_type type;
-    bool sync;              /* each file is written and closed before submit returns */
-    bool no_dedup;          /* write equal contents again instead of linking */
-    uint64_t queue_bytes;   /* limit on the bytes of queued tensors; 0 means 1 GiB */
-    int32_t n_threads;      /* worker threads; 0 means one for each processor that no team uses, at most 4 */
-    const fxtap_team *team; /* copied; NULL: none. Ignored in a forked child, and where n_threads is not 0 */
-    const char *versions;   /* one line for the index's run row: "torch 2.13.0, numpy 2.4.6"; may be NULL */
-    const char *command;    /* the command line, for the run row; may be NULL */
+    bool sync;                  /* each file is written and closed before submit returns */
+    bool no_dedup;              /* write equal contents again instead of linking */
+    uint64_t queue_bytes;       /* limit on the bytes of queued tensors; 0 means 1 GiB */
+    int32_t n_threads;          /* worker threads; 0 means one for each processor that no team uses, at most 4 */
+    const fxtap_team *team;     /* copied; NULL: none. Ignored in a forked child, and where n_threads is not 0 */
+    const char *versions;       /* one line for the index's run row: "torch 2.13.0, numpy 2.4.6"; may be NULL */
+    const char *command;        /* the command line, for the run row; may be NULL */
     uint64_t (*clock_us)(void); /* microseconds since 1970 UTC; NULL means the system's */
 } fxtap_dump_options;
 
@@ -108,7 +108,8 @@ FXTAP_API const char *fxtap_dump_warning(const fxtap_dump *dump);
 FXTAP_API fxtap_status fxtap_dump_add_graph(fxtap_dump *dump, const fxtap_graph *graph, uint32_t graph_id,
                                             const char *const *skip_reasons, fxtap_capture **out);
 
-typedef enum fxtap_io { /* pinned: stored in the index */
+/* Values are pinned: the index stores them. */
+typedef enum fxtap_io {
     FXTAP_INPUT = 0,
     FXTAP_OUTPUT = 1,
     FXTAP_INOUT = 2 /* mutated by the node but not returned; saved afterwards */
@@ -166,12 +167,12 @@ typedef struct fxtap_submission {
     size_t struct_size;
     fxtap_slot slot;
     uint64_t stamp_us;
-    fxtap_view view;            /* shape and strides are copied; data is borrowed until `release` */
-    fxtap_dtype original_dtype; /* if the view is a converted copy (dequantised, ...); NONE: the view's dtype */
-    const char *original_layout; /* "torch.sparse_coo" if it was converted; NULL: strided */
-    const char *device;         /* where the tensor lived; NULL: "cpu" */
+    fxtap_view view;                 /* shape and strides are copied; data is borrowed until `release` */
+    fxtap_dtype original_dtype;      /* if the view is a converted copy (dequantised, ...); NONE: the view's dtype */
+    const char *original_layout;     /* "torch.sparse_coo" if it was converted; NULL: strided */
+    const char *device;              /* where the tensor lived; NULL: "cpu" */
     const int64_t *original_strides; /* the tensor's, view.ndim entries; NULL: the view's */
-    fxtap_release release;      /* may be NULL: the data then outlives the call */
+    fxtap_release release;           /* may be NULL: the data then outlives the call */
     void *context;
     fxtap_ticket same_bytes_as; /* an earlier value of this call with the same dense bytes in another shape or order:
                                    they are not read again. 0: none */
@@ -214,8 +215,8 @@ FXTAP_API fxtap_status fxtap_call_save_copy(fxtap_call *call, fxtap_node node, f
 /* Records that a slot has no file, and why: "meta tensor", "None", "torch.float32". */
 FXTAP_API fxtap_status fxtap_call_skip(fxtap_call *call, fxtap_slot slot, uint64_t stamp_us, const char *what);
 
-/* What is wrong with an operator's use of memory. */
-typedef enum fxtap_finding_kind { /* pinned: stored in the index */
+/* What is wrong with an operator's use of memory. Values are pinned: the index stores them. */
+typedef enum fxtap_finding_kind {
     FXTAP_FINDING_UNDECLARED_WRITE = 1, /* wrote to an argument that its schema does not declare as mutated */
     FXTAP_FINDING_UNWRITTEN_READ = 2    /* read elements that nothing had written */
 } fxtap_finding_kind;

@@ -3,11 +3,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "writer/dump.h"
 #include "tensor/undefined.h"
 #include "tensor/view.h"
 #include "util/memory.h"
 #include "util/utf8.h"
+#include "writer/dump.h"
 
 void fx_call_set_error(fxtap_call *call, fxtap_status status)
 {
@@ -339,8 +339,7 @@ static bool copy_undefined(fxtap_call *call, const fxtap_submission *from, fx_va
     if (from->n_undefined == 0) {
         return true;
     }
-    value->undefined =
-        fx_arena_memdup(&call->arena, from->undefined, from->n_undefined * sizeof *from->undefined);
+    value->undefined = fx_arena_memdup(&call->arena, from->undefined, from->n_undefined * sizeof *from->undefined);
     value->n_undefined = from->n_undefined;
     return value->undefined != NULL;
 }
@@ -350,8 +349,7 @@ static fxtap_status submit(fxtap_call *call, const fxtap_submission *from, uint6
     size_t n_entries = call->n_entries;
     fxtap_status status = FXTAP_OK;
     fx_call_entry *entry = add_entry(call, from->slot, from->stamp_us, &status);
-    fx_value *value =
-        entry != NULL ? add_value(call, &from->view, from->original_layout, from->device, out) : NULL;
+    fx_value *value = entry != NULL ? add_value(call, &from->view, from->original_layout, from->device, out) : NULL;
     if (value == NULL) {
         return abandon_entry(call, n_entries, status);
     }

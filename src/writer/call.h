@@ -47,7 +47,7 @@ struct fxtap_call {
     fx_step_folder *folder;
     int dir_fd; /* -1: none */
     char partial[96];
-    size_t path_bytes; /* of the rank's folder, the call's and two slashes */
+    size_t path_bytes;       /* of the rank's folder, the call's and two slashes */
     uint64_t reserved_bytes; /* room that no job has been given yet */
     fx_call_entry *entries;
     size_t n_entries;
@@ -56,7 +56,7 @@ struct fxtap_call {
     size_t n_values;
     size_t value_capacity;
     uint64_t stamped_us; /* the latest stamp given out */
-    uint64_t *last_us;  /* by slot: its latest stamp in this call */
+    uint64_t *last_us;   /* by slot: its latest stamp in this call */
     size_t n_last;
     fx_arena arena;
     fx_call_note *notes; /* in order */

@@ -1,8 +1,8 @@
 /* Beginning a call: its step and memory; time stamps. */
 #include <string.h>
 
-#include "writer/dump.h"
 #include "util/memory.h"
+#include "writer/dump.h"
 
 static void take_memory(fxtap_call *call)
 {

@@ -1,9 +1,9 @@
 /* Ending a call: waits for its files, commits its rows, moves its folder into place. */
 #include <string.h>
 
+#include "util/memory.h"
 #include "writer/dump.h"
 #include "writer/index_rows.h"
-#include "util/memory.h"
 
 void fx_call_memory_clear(fx_call_memory *memory)
 {

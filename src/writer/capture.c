@@ -5,8 +5,8 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-#include "writer/dump.h"
 #include "util/memory.h"
+#include "writer/dump.h"
 
 typedef struct slot_place {
     fxtap_hash128 key;
@@ -120,8 +120,8 @@ static fxtap_status add_node(fxtap_capture *capture, fx_table *taken, const fxta
     if (status == FXTAP_OK) {
         status = name_node(capture, taken, &desc, node);
     }
-    names->is_operator = desc.op == FXTAP_OP_CALL_FUNCTION || desc.op == FXTAP_OP_CALL_METHOD ||
-                         desc.op == FXTAP_OP_CALL_MODULE;
+    names->is_operator =
+        desc.op == FXTAP_OP_CALL_FUNCTION || desc.op == FXTAP_OP_CALL_METHOD || desc.op == FXTAP_OP_CALL_MODULE;
     if (status == FXTAP_OK && skip_reason != NULL) {
         names->skip_reason = fx_strdup(skip_reason);
         status = names->skip_reason != NULL ? FXTAP_OK : FXTAP_E_NOMEM;
@@ -198,8 +198,8 @@ fxtap_status fxtap_dump_add_graph(fxtap_dump *dump, const fxtap_graph *graph, ui
         if (other->graph_id == graph_id) {
             status = fx_error(FXTAP_E_INVALID, "graph %u is registered already", graph_id);
         }
-        capture->occurrence += other->strict_key.high == capture->strict_key.high &&
-                               other->strict_key.low == capture->strict_key.low;
+        capture->occurrence +=
+            other->strict_key.high == capture->strict_key.high && other->strict_key.low == capture->strict_key.low;
     }
     if (status == FXTAP_OK) {
         capture->next = dump->captures;
@@ -275,8 +275,8 @@ static fxtap_status add_slot(fxtap_capture *capture, fxtap_node node, fxtap_io i
     fx_capture_slot *slot = &capture->blocks[block][place];
     memset(slot, 0, sizeof *slot);
     fxtap_status status = fill_slot(capture, slot, number, node, io, position, arg_name);
-    slot_place *record = status == FXTAP_OK ? fx_table_insert(&capture->slot_places, place_key(node, io, position))
-                                            : NULL;
+    slot_place *record =
+        status == FXTAP_OK ? fx_table_insert(&capture->slot_places, place_key(node, io, position)) : NULL;
     if (record == NULL) {
         return FXTAP_E_NOMEM;
     }

@@ -21,7 +21,7 @@ typedef struct fx_capture_slot {
     const char *position;
     const char *arg_name;
     atomic_bool was_linked; /* a file of this slot got a second name: the next one probably will, too */
-    int64_t row; /* in the index; 0: not inserted yet. index.lock */
+    int64_t row;            /* in the index; 0: not inserted yet. index.lock */
 } fx_capture_slot;
 
 typedef struct fx_node_names {

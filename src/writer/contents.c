@@ -1,9 +1,9 @@
 /* Which file holds which contents, so that equal contents are written once. */
 #include <string.h>
 
-#include "writer/dump.h"
 #include "util/memory.h"
 #include "util/system.h"
+#include "writer/dump.h"
 
 #define MAX_CONTENTS 1000000
 

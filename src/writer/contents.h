@@ -20,7 +20,7 @@ typedef struct fx_step_folder {
     unsigned n_users;  /* freed with the last one */
     uint64_t ended_ns; /* CLOCK_REALTIME when it was moved into place; 0 before */
     uint64_t rank_number;
-    char path[96];     /* relative to the rank's folder; changes when the folder moves */
+    char path[96]; /* relative to the rank's folder; changes when the folder moves */
 } fx_step_folder;
 
 /* The file that holds some contents. */

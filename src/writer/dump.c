@@ -7,11 +7,11 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "util/memory.h"
+#include "util/system.h"
 #include "writer/dump.h"
 #include "writer/index_rows.h"
 #include "writer/root.h"
-#include "util/memory.h"
-#include "util/system.h"
 
 #define DEFAULT_QUEUE_BYTES (UINT64_C(1) << 30)
 #define MAX_THREADS 256

@@ -44,7 +44,7 @@ struct fxtap_dump {
     atomic_uint_fast64_t indexed_rank; /* number of the rank folder whose index is open */
     atomic_bool has_no_links;
     _Atomic(char *) warning; /* NULL: none */
-    fx_call_memory spare; /* lock */
+    fx_call_memory spare;    /* lock */
     fx_queue queue;
     fx_contents contents;
     fx_index index;

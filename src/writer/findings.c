@@ -1,10 +1,10 @@
 /* Findings: whether submitted memory was changed, and notes about operators. */
 #include <string.h>
 
-#include "writer/dump.h"
 #include "tensor/hash.h"
 #include "tensor/view.h"
 #include "util/memory.h"
+#include "writer/dump.h"
 
 #define BLOCK_BYTES ((size_t)64 * 1024)
 
@@ -85,8 +85,8 @@ fxtap_status fxtap_call_note(fxtap_call *call, const fxtap_note *note)
     if (note->struct_size != sizeof *note) {
         return fx_error(FXTAP_E_INVALID, "fxtap_note has %zu bytes here, not %zu", sizeof *note, note->struct_size);
     }
-    if (note->node >= call->capture->n_nodes || note->position == NULL ||
-        note->kind < FXTAP_FINDING_UNDECLARED_WRITE || note->kind > FXTAP_FINDING_UNWRITTEN_READ) {
+    if (note->node >= call->capture->n_nodes || note->position == NULL || note->kind < FXTAP_FINDING_UNDECLARED_WRITE ||
+        note->kind > FXTAP_FINDING_UNWRITTEN_READ) {
         return fx_error(FXTAP_E_INVALID, "a finding needs a node of the graph, a kind and a position");
     }
     if (fx_call_is_dead(call) || !fx_call_ensure_begun(call)) {

@@ -9,12 +9,12 @@
 
 #include "index/schema.h"
 #include "index/sqlite_path.h"
+#include "util/memory.h"
 #include "writer/dump.h"
 #include "writer/index_rows.h"
-#include "util/memory.h"
 
-#define BUSY_MS 60000 /* another process that starts or ends a step in the same index takes milliseconds */
-#define RETRY_DIVISOR 60 /* after a wait in vain the next one is so many times shorter */
+#define BUSY_MS 60000           /* another process that starts or ends a step in the same index takes milliseconds */
+#define RETRY_DIVISOR 60        /* after a wait in vain the next one is so many times shorter */
 #define MAGIC "SQLite format 3" /* with its NUL */
 #define WRITE "write the index" /* the action in messages */
 #define MAX_VALUES 1000000
@@ -245,8 +245,7 @@ static fxtap_status make_schema(fx_index *index)
             status = fx_error_at(FXTAP_E_UNSUPPORTED, index->path, "an index of version %d, this is version %d",
                                  version, FX_INDEX_VERSION);
         }
-        fxtap_status ended =
-            execute(index, status == FXTAP_OK ? "COMMIT" : "ROLLBACK", WRITE);
+        fxtap_status ended = execute(index, status == FXTAP_OK ? "COMMIT" : "ROLLBACK", WRITE);
         status = status == FXTAP_OK ? ended : status;
     }
     return status;

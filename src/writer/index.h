@@ -36,20 +36,20 @@ typedef struct fx_index {
     sqlite3 *db; /* NULL: not open */
     sqlite3_stmt *statements[FX_SQL_COUNT];
     char *path;
-    int folder_fd; /* the folder that a long path is reached through; -1: none */
+    int folder_fd;    /* the folder that a long path is reached through; -1: none */
     bool has_journal; /* a rollback journal in place of the write-ahead log */
     dev_t device;
     ino_t inode;
-    uint64_t n_bytes; /* size of the file when last checked */
-    int busy_ms;      /* how long to wait for another process */
-    bool was_busy;    /* that wait ended in vain: the next one is short */
-    bool has_locks;   /* the file system has */
+    uint64_t n_bytes;    /* size of the file when last checked */
+    int busy_ms;         /* how long to wait for another process */
+    bool was_busy;       /* that wait ended in vain: the next one is short */
+    bool has_locks;      /* the file system has */
     bool has_lost_locks; /* since the database was opened: it has to be opened again */
     atomic_int_fast64_t run;
     bool in_transaction;
     uint64_t transaction; /* counts them */
-    fx_table values; /* rows of this run by the key of all their columns */
-    int64_t **fresh; /* row numbers given in this transaction: zeroed when it is rolled back */
+    fx_table values;      /* rows of this run by the key of all their columns */
+    int64_t **fresh;      /* row numbers given in this transaction: zeroed when it is rolled back */
     size_t n_fresh;
     size_t fresh_capacity;
 } fx_index;

@@ -7,13 +7,13 @@
 #include <xxhash.h>
 
 #include "index/schema.h"
-#include "writer/dump.h"
-#include "writer/index_rows.h"
 #include "tensor/hash.h"
 #include "tensor/undefined.h"
 #include "tensor/view.h"
 #include "util/memory.h"
 #include "util/number.h"
+#include "writer/dump.h"
+#include "writer/index_rows.h"
 
 /* ---- binding ---- */
 

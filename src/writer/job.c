@@ -11,7 +11,6 @@
 #include <xxhash.h>
 
 #include "fxtap/npy.h"
-#include "writer/dump.h"
 #include "tensor/hash.h"
 #include "tensor/undefined.h"
 #include "tensor/view.h"
@@ -19,6 +18,7 @@
 #include "util/memory.h"
 #include "util/number.h"
 #include "util/system.h"
+#include "writer/dump.h"
 
 #define HEADER_ROOM 4096
 #define BLOCK_BYTES ((size_t)256 * 1024)
@@ -335,9 +335,8 @@ static bool may_link(const fxtap_dump *dump)
 /* A file that will get more names is created read-only: that is free, changing it later costs two system calls. */
 static bool will_be_linked(const fx_job *job)
 {
-    return may_link(job->call->dump) &&
-           (atomic_load_explicit(&job->value->has_aliases, memory_order_relaxed) ||
-            atomic_load_explicit(&job->slot->was_linked, memory_order_relaxed));
+    return may_link(job->call->dump) && (atomic_load_explicit(&job->value->has_aliases, memory_order_relaxed) ||
+                                         atomic_load_explicit(&job->slot->was_linked, memory_order_relaxed));
 }
 
 static fxtap_status make_own_file(fx_job *job, bool read_only, void **scratch)

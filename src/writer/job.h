@@ -40,17 +40,17 @@ struct fx_value {
     atomic_int state;  /* fx_value_state; set under queue.lock */
     bool has_stats;    /* only the first job accesses it until the value is done */
     atomic_bool has_aliases;
-    bool is_read_only; /* its file is read-only. contents.lock */
+    bool is_read_only;                 /* its file is read-only. contents.lock */
     struct fx_capture_slot *file_slot; /* names its file in the call's folder, once done. contents.lock */
     uint64_t file_stamp_us;
-    int64_t row;           /* in the index, valid while `transaction` equals the index's. index.lock */
+    int64_t row; /* in the index, valid while `transaction` equals the index's. index.lock */
     uint64_t transaction;
-    fx_job *waiters;      /* jobs submitted before the value was done. queue.lock */
+    fx_job *waiters; /* jobs submitted before the value was done. queue.lock */
     fx_job *last_waiter;
 };
 
 struct fx_job {
-    fx_job *next; /* in the queue, a batch, a list of waiters or the list of finished jobs: one at a time */
+    fx_job *next;         /* in the queue, a batch, a list of waiters or the list of finished jobs: one at a time */
     fx_job *pending_next; /* list of all jobs that read the caller's memory. queue.lock */
     fx_job *pending_previous;
     fxtap_call *call;

@@ -15,9 +15,9 @@
 #include <signal.h>
 #include <string.h>
 
-#include "writer/dump.h"
 #include "util/memory.h"
 #include "util/system.h"
+#include "writer/dump.h"
 
 /* A worker is woken at once for a large tensor, but only for several small ones: waking costs more than they do. */
 #define WAKE_BYTES (64 * 1024)

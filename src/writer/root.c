@@ -5,9 +5,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "writer/root.h"
 #include "util/error.h"
 #include "util/memory.h"
+#include "writer/root.h"
 
 /* Appends the parts that do not exist: drops empty ones and ".", removes a part for "..". */
 static void append_parts(char *path, const char *parts)

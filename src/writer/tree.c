@@ -8,9 +8,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "writer/dump.h"
 #include "util/memory.h"
 #include "util/system.h"
+#include "writer/dump.h"
 
 #define OPEN_FOLDER (O_RDONLY | O_DIRECTORY | O_CLOEXEC)
 #define MAX_TRIES 100000 /* suffixes for a name that is taken */

@@ -15,8 +15,8 @@
 #include <stdint.h>
 
 typedef struct schedule_outcome {
-    bool is_stuck;     /* threads were left, and all were blocked */
-    bool is_endless;   /* too many points */
+    bool is_stuck;   /* threads were left, and all were blocked */
+    bool is_endless; /* too many points */
     unsigned n_points;
     char blocked[256]; /* which threads, and where */
 } schedule_outcome;

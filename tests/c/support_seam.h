@@ -31,7 +31,7 @@
 #define atomic_exchange(at, value) (schedule_point(), atomic_exchange_explicit((at), (value), memory_order_seq_cst))
 #define atomic_fetch_sub(at, value) (schedule_point(), atomic_fetch_sub_explicit((at), (value), memory_order_seq_cst))
 #define atomic_compare_exchange_weak(at, expected, value)                                                              \
-    (schedule_point(), atomic_compare_exchange_weak_explicit((at), (expected), (value), memory_order_seq_cst,          \
-                                                             memory_order_seq_cst))
+    (schedule_point(),                                                                                                 \
+     atomic_compare_exchange_weak_explicit((at), (expected), (value), memory_order_seq_cst, memory_order_seq_cst))
 
 #endif

@@ -9,8 +9,8 @@
 #include <string.h>
 
 #define fx_job_run run_job /* ours: the queue alone is of interest */
-#include "writer/queue.c"
 #include "support_cmocka.h"
+#include "writer/queue.c"
 
 #ifdef __SANITIZE_THREAD__ /* ten times as slow, and finds nothing more in threads that run one at a time */
 #define MANY 200
