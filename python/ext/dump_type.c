@@ -7,11 +7,11 @@
 
 typedef struct dump_object {
     PyObject_HEAD
-    fxtap_dump *handle;      /* NULL when closed. All fields change with the GIL held */
+    fxtap_dump *handle;      /* NULL: closed. All fields are changed with the GIL held */
     PyObject *rank_path;
-    size_t n_calls;          /* that are running */
+    size_t n_calls;          /* running ones */
     unsigned int generation; /* rises with each fork */
-    bool is_closing;         /* the last running call is to close it */
+    bool is_closing;         /* the last running call closes it */
     bool has_warned;
     bool is_sync;
 } dump_object;
@@ -106,7 +106,7 @@ static PyObject *open_dump(PyTypeObject *type, const fxtap_dump_options *options
     return (PyObject *)self;
 }
 
-/* The UTF-8 of a str or None into a new reference and the text that it owns; -1 with an exception. */
+/* Encodes a str as UTF-8: a new reference, and the text that it owns; neither for None. -1 with an exception. */
 static int take_text(PyObject *text, PyObject **bytes_out, const char **text_out)
 {
     if (text == NULL || text == Py_None) {
@@ -178,7 +178,7 @@ static int traverse(PyObject *self, visitproc visit, void *arg)
 
 static int clear(PyObject *self)
 {
-    (void)self; /* holds a string alone */
+    (void)self; /* it has only a string */
     return 0;
 }
 
@@ -198,7 +198,7 @@ static PyObject *close_dump(PyObject *object, PyObject *Py_UNUSED(ignored))
 static PyObject *after_fork(PyObject *object, PyObject *Py_UNUSED(ignored))
 {
     dump_object *self = (dump_object *)object;
-    self->generation++; /* the parent's other threads, and so their calls, are not here */
+    self->generation++; /* the parent's other threads and their calls do not exist here */
     self->n_calls = 0;
     if (self->handle != NULL) {
         fxtap_dump_after_fork(self->handle);
@@ -226,8 +226,8 @@ static PyGetSetDef getset[] = {
 };
 
 static PyMethodDef methods[] = {
-    {"close", close_dump, METH_NOARGS, PyDoc_STR("Wait for what is pending and close the index. Idempotent.")},
-    {"after_fork", after_fork, METH_NOARGS, PyDoc_STR("To be called first in a forked child.")},
+    {"close", close_dump, METH_NOARGS, PyDoc_STR("Wait for pending jobs and close the index. Idempotent.")},
+    {"after_fork", after_fork, METH_NOARGS, PyDoc_STR("Must be called first in a forked child.")},
     {NULL, NULL, 0, NULL},
 };
 

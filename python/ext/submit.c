@@ -21,18 +21,17 @@ static int ok(fxtap_status status)
 }
 
 /*
- * Lets the GIL go where the dump may wait for a file or a lock: at the first thing that a call hands over, which makes
- * folders and opens the index, and at everything where each file is written at once. NULL: it is kept, only memory is
- * touched.
+ * Releases the GIL where the dump may wait for a file or a lock: at the first submission of a call, which makes folders
+ * and opens the index, and at every one where files are written synchronously. NULL: the GIL is kept.
  */
-static PyThreadState *let_go(capture *c)
+static PyThreadState *release_gil(capture *c)
 {
     bool may_wait = c->plan->is_sync || !c->has_begun;
     c->has_begun = true;
     return may_wait ? PyEval_SaveThread() : NULL;
 }
 
-static int take_back(PyThreadState *saved, fxtap_status status)
+static int acquire_gil(PyThreadState *saved, fxtap_status status)
 {
     if (saved != NULL) {
         PyEval_RestoreThread(saved);
@@ -56,14 +55,14 @@ int fx_submit_skip(capture *c, fx_place *place, fxtap_io io, const char *reason)
     if (slot_of(c, place, io) < 0) {
         return -1;
     }
-    PyThreadState *saved = let_go(c);
-    return take_back(saved, fxtap_call_skip(c->call, place->slot, c->stamp_us, reason));
+    PyThreadState *saved = release_gil(c);
+    return acquire_gil(saved, fxtap_call_skip(c->call, place->slot, c->stamp_us, reason));
 }
 
 int fx_submit_note(capture *c, const fxtap_note *note)
 {
-    PyThreadState *saved = let_go(c);
-    return take_back(saved, fxtap_call_note(c->call, note));
+    PyThreadState *saved = release_gil(c);
+    return acquire_gil(saved, fxtap_call_note(c->call, note));
 }
 
 static int skip_text(capture *c, fx_place *place, fxtap_io io, PyObject *text)
@@ -78,18 +77,18 @@ static int skip_text(capture *c, fx_place *place, fxtap_io io, PyObject *text)
 
 /* ---- tensors ---- */
 
-/* Called by the library in a call of ours, maybe without the GIL: only notes that the job is over. */
+/* Called by the library inside one of our calls, perhaps without the GIL: only records that the job is finished. */
 static void on_release(void *context)
 {
-    fx_held *held = context;
-    held->next = held->capture->done;
-    held->capture->done = held;
+    fx_pinned *pinned = context;
+    pinned->next = pinned->capture->finished;
+    pinned->capture->finished = pinned;
 }
 
-static void give_up(fx_held *held)
+static void unpin(fx_pinned *pinned)
 {
-    fx_held copy = *held;
-    PyMem_Free(held);
+    fx_pinned copy = *pinned;
+    PyMem_Free(pinned);
     if (copy.managed != NULL && copy.managed->deleter != NULL) {
         copy.managed->deleter(copy.managed);
     }
@@ -98,18 +97,18 @@ static void give_up(fx_held *held)
 
 void fx_submit_release(capture *c)
 {
-    if (c->done == NULL) {
+    if (c->finished == NULL) {
         return;
     }
-    while (c->done != NULL) {
-        fx_held *held = c->done;
-        c->done = held->next;
-        give_up(held); /* may run any code: the list is consistent before */
+    while (c->finished != NULL) {
+        fx_pinned *pinned = c->finished;
+        c->finished = pinned->next;
+        unpin(pinned); /* may run any code: the list is consistent by now */
     }
     fx_known_sweep(&c->known);
 }
 
-/* Room in the queue; waits without the GIL when there is none. */
+/* Reserves room in the queue; releases the GIL while it waits. */
 static int reserve(capture *c, uint64_t bytes)
 {
     fxtap_status status = fxtap_call_reserve(c->call, bytes, false);
@@ -123,33 +122,33 @@ static int reserve(capture *c, uint64_t bytes)
 
 static int submit_alias(capture *c, const fx_place *place, fxtap_ticket ticket)
 {
-    PyThreadState *saved = let_go(c);
-    return take_back(saved, fxtap_call_alias(c->call, place->slot, c->stamp_us, ticket));
+    PyThreadState *saved = release_gil(c);
+    return acquire_gil(saved, fxtap_call_alias(c->call, place->slot, c->stamp_us, ticket));
 }
 
-/* Holds the memory of a bridged tensor; takes bridged->owner over. NULL with an exception. */
-static fx_held *hold(capture *c, PyObject *tensor, fx_bridged *bridged)
+/* Keeps the memory of a bridged tensor alive; may take over bridged->owner. NULL with an exception. */
+static fx_pinned *pin(capture *c, PyObject *tensor, fx_bridged *bridged)
 {
-    fx_held *held = PyMem_Calloc(1, sizeof *held);
-    if (held == NULL) {
+    fx_pinned *pinned = PyMem_Calloc(1, sizeof *pinned);
+    if (pinned == NULL) {
         PyErr_NoMemory();
         return NULL;
     }
-    held->capture = c;
+    pinned->capture = c;
     const fx_dlpack_api *api = c->state->exchange;
     if (bridged->owner == tensor && !c->plan->is_sync && api->managed_tensor_from_py_object_no_sync != NULL) {
-        if (api->managed_tensor_from_py_object_no_sync(tensor, &held->managed) == 0) {
-            return held;
+        if (api->managed_tensor_from_py_object_no_sync(tensor, &pinned->managed) == 0) {
+            return pinned;
         }
-        held->managed = NULL;
+        pinned->managed = NULL;
         PyErr_Clear();
     }
-    held->owner = bridged->owner;
+    pinned->owner = bridged->owner;
     bridged->owner = NULL;
-    return held;
+    return pinned;
 }
 
-/* Queues a job that reads the view; `same` is 0 or a value of the same dense bytes. */
+/* Queues a job that reads the view; `same`: a value with the same dense bytes, or 0. */
 static int queue_view(capture *c, fx_place *place, PyObject *tensor, fx_bridged *bridged, fxtap_ticket same,
                       fxtap_ticket *out)
 {
@@ -162,8 +161,8 @@ static int queue_view(capture *c, fx_place *place, PyObject *tensor, fx_bridged 
     if (fx_undefined_ranges(c, tensor, &bridged->view, &undefined, &n_undefined) < 0) {
         return -1;
     }
-    fx_held *held = hold(c, tensor, bridged);
-    if (held == NULL) {
+    fx_pinned *pinned = pin(c, tensor, bridged);
+    if (pinned == NULL) {
         PyMem_Free(undefined);
         return -1;
     }
@@ -176,17 +175,17 @@ static int queue_view(capture *c, fx_place *place, PyObject *tensor, fx_bridged 
                                    .device = bridged->device[0] == '\0' ? NULL : bridged->device,
                                    .original_strides = bridged->original_strides,
                                    .release = on_release,
-                                   .context = held,
+                                   .context = pinned,
                                    .same_bytes_as = n_undefined > 0 ? 0 : same,
                                    .undefined = undefined,
                                    .n_undefined = n_undefined};
-    PyThreadState *saved = let_go(c);
-    int status = take_back(saved, fxtap_call_submit(c->call, &submission, out));
+    PyThreadState *saved = release_gil(c);
+    int status = acquire_gil(saved, fxtap_call_submit(c->call, &submission, out));
     PyMem_Free(undefined);
     return status;
 }
 
-/* 1 where no array can hold the view (a float4 pair without an axis): skipped, with the reason. 0; -1: exception. */
+/* 1: no array can hold the view (a float4 pair without an axis), recorded as skipped. 0: it can. -1: an exception. */
 static int skip_unsupported(capture *c, fx_place *place, fxtap_io io, const fxtap_view *view)
 {
     fxtap_status status = fxtap_view_check(view);
@@ -241,8 +240,8 @@ static int submit_small(capture *c, fx_place *place, fxtap_io io, const fx_small
     }
     const char *text = small->text != NULL ? PyBytes_AsString(small->text) : NULL;
     fxtap_view view = fx_small_view(small);
-    PyThreadState *saved = let_go(c);
-    return take_back(saved, fxtap_call_submit_small(c->call, place->slot, c->stamp_us, text == NULL ? &view : NULL, text,
+    PyThreadState *saved = release_gil(c);
+    return acquire_gil(saved, fxtap_call_submit_small(c->call, place->slot, c->stamp_us, text == NULL ? &view : NULL, text,
                                                     text == NULL ? 0 : (size_t)small->length));
 }
 
@@ -281,7 +280,7 @@ static int submit_elements(capture *c, fx_place *place, fxtap_io io, PyObject *s
     return status;
 }
 
-/* What has no array is recorded by its text: torch's constants by name, other objects by type. */
+/* A value without an array is recorded by its text: torch's constants by name, other objects by type. */
 static int submit_object(capture *c, fx_place *place, fxtap_io io, PyObject *value)
 {
     const fx_state *state = c->state;

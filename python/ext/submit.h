@@ -1,5 +1,5 @@
 /*
- * submit.h - Python values into the slots of one call.
+ * submit.h - submits Python values to the slots of one call.
  */
 #ifndef FX_EXT_SUBMIT_H
 #define FX_EXT_SUBMIT_H
@@ -9,15 +9,15 @@
 #include "plan.h"
 
 /*
- * What a queued job reads from, given up once the job is over, with the GIL held: memory by its DLPack handle (so
- * that the Python tensor can die in time, and the garbage collector has less to walk), or any object.
+ * Memory that a queued job reads, kept alive until the job is finished and released with the GIL held: by its DLPack
+ * handle (the Python tensor itself can die earlier, and the garbage collector visits fewer objects), or by any object.
  */
-typedef struct fx_held {
+typedef struct fx_pinned {
     struct fx_capture *capture;
     PyObject *owner; /* owned, or NULL */
     struct fx_dlpack_versioned *managed;
-    struct fx_held *next; /* among those whose job is over */
-} fx_held;
+    struct fx_pinned *next; /* in the list of those whose job is finished */
+} fx_pinned;
 
 struct fx_capture {
     fx_state *state;
@@ -25,15 +25,15 @@ struct fx_capture {
     fx_plan *plan;
     fxtap_call *call;
     unsigned int generation; /* of the dump */
-    bool is_guarded;         /* a torch function mode is on: it must not see us */
-    bool has_begun;          /* something was handed over: folders and index are there */
+    bool is_guarded;         /* a torch function mode is active: it must not see our calls */
+    bool has_begun;          /* something was submitted: folders and index exist */
     bool is_broken;          /* something failed: nothing more is submitted */
     PyObject *error;         /* what: the exception; owned */
-    fx_node_plan *node;      /* that runs */
+    fx_node_plan *node;      /* the running one */
     uint64_t stamp_us;
-    unsigned int depth;      /* lists around the value that is being submitted */
+    unsigned int depth;      /* nesting of the value that is being submitted */
     fx_known known;
-    fx_held *done;           /* jobs are over: to be given up */
+    fx_pinned *finished;     /* to be released */
 };
 
 /*
@@ -45,13 +45,13 @@ int fx_submit(struct fx_capture *capture, fx_place *place, fxtap_io io, PyObject
 /* What a node returned: a tensor or a number is output 0, the elements of a list outputs 0, 1, ... */
 int fx_submit_outputs(struct fx_capture *capture, PyObject *result);
 
-/* Records a place as having no value, and why. */
+/* Records that a place has no value, and why. */
 int fx_submit_skip(struct fx_capture *capture, fx_place *place, fxtap_io io, const char *reason);
 
-/* Records what was found wrong with an operator. 0, or -1 with an exception. */
+/* Records a finding about an operator. 0, or -1 with an exception. */
 int fx_submit_note(struct fx_capture *capture, const fxtap_note *note);
 
-/* Gives up what finished jobs held. */
+/* Releases what finished jobs have read. */
 void fx_submit_release(struct fx_capture *capture);
 
 #endif

@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#define AS_MANY_AS_USUAL 0
-/* Of Linux, in the ninth field of proc_pid_stat(5): forked, and no program was executed since. */
+#define DEFAULT_THREADS 0
+/* Linux's flag in the ninth field of proc_pid_stat(5): forked, and no program was executed since. */
 #define PF_FORKNOEXEC 0x40u
 
 static int (*max_threads)(void);
@@ -20,7 +20,7 @@ static void note_child(void)
     is_child = true;
 }
 
-/* Forked before we were loaded: torch may have had a team in the parent, and would wait for its threads for ever. */
+/* Forked before we were loaded: torch may have had a team in the parent, and would wait for its threads forever. */
 static bool was_forked(void)
 {
     FILE *file = fopen("/proc/self/stat", "r");
@@ -31,7 +31,7 @@ static bool was_forked(void)
     size_t n_bytes = fread(line, 1, sizeof line - 1, file);
     fclose(file);
     line[n_bytes] = '\0';
-    const char *at = strrchr(line, ')'); /* the name may have spaces and parentheses in it */
+    const char *at = strrchr(line, ')'); /* the name may contain spaces and parentheses */
     for (int field = 3; at != NULL && field <= 9; field++) { /* the ninth holds the flags */
         at = strchr(at + 1, ' ');
     }
@@ -54,7 +54,7 @@ void fx_team_watch_forks(void)
     pthread_once(&once, register_child);
 }
 
-/* ISO C knows no conversion of an object pointer to a function pointer; POSIX says that the bits are the same. */
+/* ISO C does not convert object pointers to function pointers; POSIX guarantees the same representation. */
 static bool find(const char *name, void *function_out)
 {
     void *address = dlsym(RTLD_DEFAULT, name);
@@ -69,7 +69,7 @@ static int size(void)
 
 static void run(void (*work)(void *), void *argument)
 {
-    parallel(work, argument, AS_MANY_AS_USUAL, 0);
+    parallel(work, argument, DEFAULT_THREADS, 0);
 }
 
 const fxtap_team *fx_team(int torch_threads)

@@ -1,16 +1,13 @@
-/* One call of a graph: what is submitted, from first to last. Its ends are in call_begin.c and call_end.c. */
+/* Submissions of a call. Beginning and ending one: call_begin.c, call_end.c. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "writer/writer.h"
 #include "tensor/undefined.h"
 #include "tensor/view.h"
 #include "util/memory.h"
 #include "util/utf8.h"
-
-const char FX_USUAL_LAYOUT[] = "torch.strided";
-const char FX_USUAL_DEVICE[] = "cpu";
+#include "writer/dump.h"
 
 void fx_call_set_error(fxtap_call *call, fxtap_status status)
 {
@@ -38,7 +35,6 @@ static bool is_open(const fxtap_call *call)
     return call != NULL && call->dump != NULL;
 }
 
-/* What each function that submits begins with. */
 fxtap_status fx_call_check(const fxtap_call *call)
 {
     if (call == NULL) {
@@ -47,14 +43,14 @@ fxtap_status fx_call_check(const fxtap_call *call)
     return call->dump != NULL ? FXTAP_OK : fx_error(FXTAP_E_INVALID, "the dump of this call is closed");
 }
 
-/* ---- the queue's bound and what is due ---- */
+/* ---- room in the queue, releases ---- */
 
 void fxtap_call_release_done(fxtap_call *call)
 {
     if (!is_open(call)) {
         return;
     }
-    fx_job *job = fx_queue_take_done(&call->dump->queue, call);
+    fx_job *job = fx_queue_take_finished(&call->dump->queue, call);
     while (job != NULL) {
         fx_job *next = job->next;
         fxtap_release release = job->release;
@@ -72,7 +68,7 @@ void fx_call_unreserve(fxtap_call *call)
     }
 }
 
-/* Nobody waits for room while having some: two calls would wait for each other. */
+/* A call gives its room back before it waits for more: else two calls could wait for each other. */
 static fxtap_status reserve(fxtap_call *call, uint64_t bytes, bool wait)
 {
     fx_queue *queue = &call->dump->queue;
@@ -83,7 +79,7 @@ static fxtap_status reserve(fxtap_call *call, uint64_t bytes, bool wait)
         }
         more += call->reserved_bytes;
         if (more < bytes) {
-            return fx_error(FXTAP_E_INVALID, "no queue has room for %" PRIu64 " bytes more", bytes);
+            return fx_error(FXTAP_E_INVALID, "%" PRIu64 " bytes more than are reserved exceed 64 bits", bytes);
         }
         fx_call_unreserve(call);
         (void)fx_queue_reserve(queue, more, true);
@@ -113,7 +109,7 @@ bool fxtap_call_is_pending(fxtap_call *call, const void *first, const void *end)
 void fxtap_call_settle(fxtap_call *call, const void *first, const void *end)
 {
     if (is_open(call) && !fx_call_is_stale(call)) {
-        fx_queue_settle(&call->dump->queue, first, end);
+        fx_queue_wait_memory(&call->dump->queue, first, end);
     }
 }
 
@@ -126,7 +122,7 @@ bool fx_call_ensure_begun(fxtap_call *call)
         return !fx_call_is_dead(call);
     }
     call->has_begun = true;
-    fxtap_status status = fx_tree_enter(dump, &call->rank);
+    fxtap_status status = fx_tree_acquire_rank(dump, &call->rank);
     if (status == FXTAP_OK && atomic_load(&dump->indexed_rank) != call->rank->number) {
         pthread_mutex_lock(&dump->index.lock);
         status = fx_index_open(dump, call->rank);
@@ -154,7 +150,7 @@ static bool grow_last(fxtap_call *call, fxtap_slot slot)
     return true;
 }
 
-/* A place has one value at a time: in each call its stamps rise. */
+/* The stamps of a slot rise within a call. */
 static fxtap_status check_stamp(const fxtap_call *call, fxtap_slot slot, uint64_t stamp_us)
 {
     uint64_t last_us = slot < call->n_last ? call->last_us[slot] : 0;
@@ -169,10 +165,10 @@ static fxtap_status check_stamp(const fxtap_call *call, fxtap_slot slot, uint64_
     return FXTAP_OK;
 }
 
-/* NULL: *status tells why. */
-static fx_entry *add_entry(fxtap_call *call, fxtap_slot number, uint64_t stamp_us, fxtap_status *status)
+/* NULL: *status says why. */
+static fx_call_entry *add_entry(fxtap_call *call, fxtap_slot number, uint64_t stamp_us, fxtap_status *status)
 {
-    fx_slot *slot = fx_capture_slot_at(call->capture, number);
+    fx_capture_slot *slot = fx_capture_slot_at(call->capture, number);
     if (slot == NULL) {
         *status = fx_error(FXTAP_E_INVALID, "graph %u has no slot %u", call->capture->graph_id, number);
         return NULL;
@@ -188,19 +184,19 @@ static fx_entry *add_entry(fxtap_call *call, fxtap_slot number, uint64_t stamp_u
     if (!has_room || (number >= call->n_last && !grow_last(call, number))) {
         return NULL;
     }
-    fx_entry *entry = &call->entries[call->n_entries++];
-    *entry = (fx_entry){.slot_number = number, .slot = slot, .stamp_us = stamp_us};
+    fx_call_entry *entry = &call->entries[call->n_entries++];
+    *entry = (fx_call_entry){.slot_number = number, .slot = slot, .stamp_us = stamp_us};
     call->last_us[number] = stamp_us;
     return entry;
 }
 
 /* ---- values and jobs ---- */
 
-/* The usual text is always the same pointer. */
-static const char *keep_text(fxtap_call *call, const char *text, const char *usual)
+/* A copy in the arena; the default itself where the text equals it. */
+static const char *keep_text(fxtap_call *call, const char *text, const char *by_default)
 {
-    if (text == NULL || strcmp(text, usual) == 0) {
-        return usual;
+    if (text == NULL || strcmp(text, by_default) == 0) {
+        return by_default;
     }
     if (call->last_text != NULL && strcmp(call->last_text, text) == 0) {
         return call->last_text;
@@ -220,7 +216,7 @@ static bool copy_numbers(fxtap_call *call, const int64_t *numbers, int32_t n, co
     return true;
 }
 
-/* A value of the call with its number; NULL: no memory. */
+/* Adds a value to the call; *ticket_out is its number. NULL: no memory. */
 static fx_value *add_value(fxtap_call *call, const fxtap_view *view, const char *layout, const char *device,
                            fxtap_ticket *ticket_out)
 {
@@ -233,8 +229,8 @@ static fx_value *add_value(fxtap_call *call, const fxtap_view *view, const char 
     }
     value->view = *view;
     value->original_dtype = view->dtype;
-    value->layout = keep_text(call, layout, FX_USUAL_LAYOUT);
-    value->device = keep_text(call, device, FX_USUAL_DEVICE);
+    value->layout = keep_text(call, layout, FX_DEFAULT_LAYOUT);
+    value->device = keep_text(call, device, FX_DEFAULT_DEVICE);
     if (value->layout == NULL || value->device == NULL ||
         !copy_numbers(call, view->shape, view->ndim, &value->view.shape) ||
         !copy_numbers(call, view->strides, view->ndim, &value->view.strides)) {
@@ -251,14 +247,15 @@ static void run_job(fxtap_call *call, fx_job *job)
     fx_queue *queue = &call->dump->queue;
     if (call->dump->sync) {
         fx_queue_run_now(queue, job);
-        fx_queue_drain(queue, call);
+        fx_queue_wait_call(queue, call);
     } else {
         fx_queue_add(queue, job);
     }
 }
 
 /* Gives the entry its job; false: no memory. */
-static bool add_job(fxtap_call *call, fx_entry *entry, fx_value *value, bool is_first, const fxtap_submission *from)
+static bool add_job(fxtap_call *call, fx_call_entry *entry, fx_value *value, bool is_first,
+                    const fxtap_submission *from)
 {
     fx_job *job = fx_arena_calloc(&call->arena, 1, sizeof *job);
     if (job == NULL) {
@@ -281,8 +278,8 @@ static bool add_job(fxtap_call *call, fx_entry *entry, fx_value *value, bool is_
     return true;
 }
 
-/* An entry that came to nothing is taken back; a lack of memory is the call's failure, told at its end. */
-static fxtap_status give_up(fxtap_call *call, size_t n_entries, fxtap_status status)
+/* Removes an incomplete entry. Lack of memory becomes the failure of the call, which its end returns. */
+static fxtap_status abandon_entry(fxtap_call *call, size_t n_entries, fxtap_status status)
 {
     call->n_entries = n_entries;
     if (status == FXTAP_E_NOMEM) {
@@ -311,7 +308,7 @@ static fxtap_status no_such_value(fxtap_ticket ticket)
     return fx_error(FXTAP_E_INVALID, "no value %" PRIu64 " was submitted in this call", ticket);
 }
 
-/* Whether the view shows an earlier value's dense bytes, as the submission says. */
+/* Whether the view can have the dense bytes of the earlier value that the submission names. */
 static fxtap_status check_same_bytes(const fxtap_call *call, const fxtap_submission *from, uint64_t saved_bytes)
 {
     if (from->same_bytes_as == 0) {
@@ -323,7 +320,7 @@ static fxtap_status check_same_bytes(const fxtap_call *call, const fxtap_submiss
     const fx_value *value = call->values[from->same_bytes_as - 1];
     bool is_dense = saved_bytes == 0 || fxtap_view_order(&from->view) != FXTAP_ORDER_STRIDED;
     if (from->view.dtype != value->view.dtype || saved_bytes != value->saved_bytes || !is_dense) {
-        return fx_error(FXTAP_E_INVALID, "the same bytes in another shape have the same dtype and lie densely");
+        return fx_error(FXTAP_E_INVALID, "same_bytes_as needs a dense view with the value's dtype and size");
     }
     return FXTAP_OK;
 }
@@ -332,7 +329,7 @@ static fxtap_status check_undefined(const fxtap_submission *from, uint64_t saved
 {
     size_t item = fxtap_dtype_size(fxtap_dtype_saved(from->view.dtype));
     if (from->n_undefined > 0 && !fx_undefined_check(from->undefined, from->n_undefined, saved_bytes / item)) {
-        return fx_error(FXTAP_E_INVALID, "ranges of undefined elements ascend and lie within the tensor");
+        return fx_error(FXTAP_E_INVALID, "ranges of undefined elements must ascend and lie within the tensor");
     }
     return FXTAP_OK;
 }
@@ -342,8 +339,7 @@ static bool copy_undefined(fxtap_call *call, const fxtap_submission *from, fx_va
     if (from->n_undefined == 0) {
         return true;
     }
-    value->undefined =
-        fx_arena_memdup(&call->arena, from->undefined, from->n_undefined * sizeof *from->undefined);
+    value->undefined = fx_arena_memdup(&call->arena, from->undefined, from->n_undefined * sizeof *from->undefined);
     value->n_undefined = from->n_undefined;
     return value->undefined != NULL;
 }
@@ -352,23 +348,22 @@ static fxtap_status submit(fxtap_call *call, const fxtap_submission *from, uint6
 {
     size_t n_entries = call->n_entries;
     fxtap_status status = FXTAP_OK;
-    fx_entry *entry = add_entry(call, from->slot, from->stamp_us, &status);
-    fx_value *value =
-        entry != NULL ? add_value(call, &from->view, from->original_layout, from->device, out) : NULL;
+    fx_call_entry *entry = add_entry(call, from->slot, from->stamp_us, &status);
+    fx_value *value = entry != NULL ? add_value(call, &from->view, from->original_layout, from->device, out) : NULL;
     if (value == NULL) {
-        return give_up(call, n_entries, status);
+        return abandon_entry(call, n_entries, status);
     }
     value->saved_bytes = saved_bytes;
     fx_value *source = from->same_bytes_as > 0 ? call->values[from->same_bytes_as - 1] : NULL;
     bool is_alike = source != NULL && source->n_undefined == 0 && from->n_undefined == 0;
-    value->source = is_alike ? source : NULL; /* statistics of some elements alone are each value's own */
+    value->source = is_alike ? source : NULL; /* statistics of defined elements alone cannot be shared */
     if (from->original_dtype != FXTAP_DTYPE_NONE) {
         value->original_dtype = from->original_dtype;
     }
     bool is_kept = copy_numbers(call, from->original_strides, from->view.ndim, &value->original_strides) &&
                    copy_undefined(call, from, value);
     if (!is_kept || !add_job(call, entry, value, true, from)) {
-        return give_up(call, n_entries, FXTAP_E_NOMEM);
+        return abandon_entry(call, n_entries, FXTAP_E_NOMEM);
     }
     return FXTAP_OK;
 }
@@ -381,7 +376,7 @@ static fxtap_status check_submission(const fxtap_submission *from, uint64_t *byt
     return check_view(&from->view, bytes_out);
 }
 
-/* The call is open, and alive when it begins. */
+/* Submits to a call that is neither closed nor failed. */
 static fxtap_status submit_alive(fxtap_call *call, const fxtap_submission *from, uint64_t saved_bytes,
                                  fxtap_ticket *out)
 {
@@ -391,7 +386,8 @@ static fxtap_status submit_alive(fxtap_call *call, const fxtap_submission *from,
         status = check_undefined(from, saved_bytes);
     }
     if (status == FXTAP_OK && !fx_call_is_dead(call)) {
-        status = saved_bytes > call->reserved_bytes ? reserve(call, saved_bytes - call->reserved_bytes, true) : FXTAP_OK;
+        uint64_t reserved = call->reserved_bytes;
+        status = saved_bytes > reserved ? reserve(call, saved_bytes - reserved, true) : FXTAP_OK;
     }
     if (status == FXTAP_OK && !fx_call_is_dead(call)) {
         status = submit(call, from, saved_bytes, out);
@@ -399,7 +395,7 @@ static fxtap_status submit_alive(fxtap_call *call, const fxtap_submission *from,
     return status;
 }
 
-static void turn_away(fxtap_call *call, const fxtap_submission *submission)
+static void reject(fxtap_call *call, const fxtap_submission *submission)
 {
     if (is_open(call)) {
         fx_call_unreserve(call);
@@ -427,8 +423,8 @@ fxtap_status fxtap_call_submit(fxtap_call *call, const fxtap_submission *submiss
     if (status == FXTAP_OK && is_open(call) && !fx_call_is_dead(call)) {
         status = submit_alive(call, submission, saved_bytes, &ticket);
     }
-    if (!is_open(call) || call->n_entries == n_entries) { /* no job has it */
-        turn_away(call, submission);
+    if (!is_open(call) || call->n_entries == n_entries) { /* no job was made */
+        reject(call, submission);
         ticket = 0;
     }
     if (status == FXTAP_OK && out != NULL) {
@@ -449,10 +445,10 @@ fxtap_status fxtap_call_alias(fxtap_call *call, fxtap_slot slot, uint64_t stamp_
     }
     fx_value *value = call->values[ticket - 1];
     size_t n_entries = call->n_entries;
-    fx_entry *entry = add_entry(call, slot, stamp_us, &status);
+    fx_call_entry *entry = add_entry(call, slot, stamp_us, &status);
     atomic_store_explicit(&value->has_aliases, true, memory_order_relaxed);
     if (entry == NULL || !add_job(call, entry, value, false, NULL)) {
-        return give_up(call, n_entries, status);
+        return abandon_entry(call, n_entries, status);
     }
     return FXTAP_OK;
 }
@@ -485,7 +481,7 @@ static fx_value *small_value(fxtap_call *call, const fxtap_view *view, uint64_t 
     return value;
 }
 
-/* NumPy's empty text is one NUL: <U0 has no items to load. */
+/* NumPy writes an empty string as one NUL: <U0 cannot be loaded. */
 static fx_value *text_value(fxtap_call *call, const char *text, size_t length)
 {
     uint32_t *points = fx_arena_calloc(&call->arena, length + 1, sizeof *points);
@@ -505,7 +501,7 @@ static fx_value *text_value(fxtap_call *call, const char *text, size_t length)
 static fxtap_status check_small(const fxtap_view *view, const char *text, size_t text_length, uint64_t *bytes_out)
 {
     if ((text == NULL) == (view == NULL)) {
-        return fx_error(FXTAP_E_INVALID, "a small value is either a view or a text");
+        return fx_error(FXTAP_E_INVALID, "a small value needs either a view or a text");
     }
     if (text != NULL && !fx_utf8_is_valid(text, text_length)) {
         return fx_error(FXTAP_E_INVALID, "the text is not UTF-8");
@@ -529,13 +525,13 @@ fxtap_status fxtap_call_submit_small(fxtap_call *call, fxtap_slot slot, uint64_t
         return FXTAP_OK;
     }
     size_t n_entries = call->n_entries;
-    fx_entry *entry = add_entry(call, slot, stamp_us, &status);
+    fx_call_entry *entry = add_entry(call, slot, stamp_us, &status);
     fx_value *value = NULL;
     if (entry != NULL) {
         value = text != NULL ? text_value(call, text, text_length) : small_value(call, view, saved_bytes);
     }
     if (value == NULL || !add_job(call, entry, value, true, NULL)) {
-        return give_up(call, n_entries, status);
+        return abandon_entry(call, n_entries, status);
     }
     return FXTAP_OK;
 }
@@ -551,10 +547,10 @@ fxtap_status fxtap_call_skip(fxtap_call *call, fxtap_slot slot, uint64_t stamp_u
         return FXTAP_OK;
     }
     size_t n_entries = call->n_entries;
-    fx_entry *entry = add_entry(call, slot, stamp_us, &status);
+    fx_call_entry *entry = add_entry(call, slot, stamp_us, &status);
     if (entry == NULL) {
-        return give_up(call, n_entries, status);
+        return abandon_entry(call, n_entries, status);
     }
     entry->skipped = fx_arena_strdup(&call->arena, what);
-    return entry->skipped != NULL ? FXTAP_OK : give_up(call, n_entries, FXTAP_E_NOMEM);
+    return entry->skipped != NULL ? FXTAP_OK : abandon_entry(call, n_entries, FXTAP_E_NOMEM);
 }

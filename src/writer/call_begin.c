@@ -1,8 +1,8 @@
-/* A call begins: its step, its memory; and the time stamps of what runs in it. */
+/* Beginning a call: its step and memory; time stamps. */
 #include <string.h>
 
-#include "writer/writer.h"
 #include "util/memory.h"
+#include "writer/dump.h"
 
 static void take_memory(fxtap_call *call)
 {
@@ -18,7 +18,7 @@ static void take_memory(fxtap_call *call)
     call->value_capacity = memory.value_capacity;
 }
 
-/* Takes a step for the call, the next one where `step` is NULL, and puts it among the dump's. */
+/* Takes a step number for the call (NULL: the next one) and adds it to the dump's calls. */
 static fxtap_status enlist(fxtap_call *call, const uint64_t *step)
 {
     fxtap_dump *dump = call->dump;

@@ -1,8 +1,9 @@
-/* The end of a call: its files waited for, its rows committed, its folder moved into place. */
+/* Ending a call: waits for its files, commits its rows, moves its folder into place. */
 #include <string.h>
 
-#include "writer/writer.h"
 #include "util/memory.h"
+#include "writer/dump.h"
+#include "writer/index_rows.h"
 
 void fx_call_memory_clear(fx_call_memory *memory)
 {
@@ -12,7 +13,7 @@ void fx_call_memory_clear(fx_call_memory *memory)
     memset(memory, 0, sizeof *memory);
 }
 
-/* The memory goes to the next call, in place of what another one left meanwhile. */
+/* Leaves the memory to the next call, in place of what another call has left. */
 static void leave_memory(fxtap_call *call)
 {
     fxtap_dump *dump = call->dump;
@@ -25,7 +26,7 @@ static void leave_memory(fxtap_call *call)
     fx_call_memory_clear(&other);
 }
 
-/* Leaves the call without its dump. Its step is free again unless it is kept. */
+/* Removes the call from its dump. Its step number becomes free unless it is kept. */
 static void detach(fxtap_call *call, bool keeps_step)
 {
     fxtap_dump *dump = call->dump;
@@ -33,7 +34,7 @@ static void detach(fxtap_call *call, bool keeps_step)
     leave_memory(call);
     fx_free(call->last_us);
     pthread_mutex_lock(&dump->lock);
-    if (!keeps_step && call->generation == dump->generation) { /* else a fork has done so already */
+    if (!keeps_step && call->generation == dump->generation) { /* else it was returned after the fork */
         fx_steps_give_back(&call->capture->steps, call->step);
     }
     *(call->previous != NULL ? &call->previous->next : &dump->calls) = call->next;
@@ -45,7 +46,7 @@ static void detach(fxtap_call *call, bool keeps_step)
     call->capture = NULL;
 }
 
-/* A call that a fork cut in two: this half only lets go of what it holds. */
+/* A call of the parent process in a forked child: only releases its memory. */
 static fxtap_status discard(fxtap_call *call)
 {
     for (size_t i = 0; i < call->n_entries; i++) {
@@ -55,7 +56,7 @@ static fxtap_status discard(fxtap_call *call)
         }
     }
     detach(call, false);
-    return fx_error(FXTAP_E_CANCELLED, "the call was begun by the parent process, which ends it");
+    return fx_error(FXTAP_E_CANCELLED, "the call belongs to the parent process");
 }
 
 /* ---- rows, in the order of execution, while files are still being written ---- */
@@ -67,7 +68,7 @@ static fxtap_status begin_rows(fxtap_call *call, int64_t *step_id_out)
     if (status == FXTAP_OK) {
         status = fx_index_begin(&dump->index);
     }
-    if (status != FXTAP_OK && dump->index.has_lost_locks) { /* once more, without */
+    if (status != FXTAP_OK && dump->index.has_lost_locks) { /* again, without them */
         status = fx_index_open(dump, call->rank);
         status = status == FXTAP_OK ? fx_index_begin(&dump->index) : status;
     }
@@ -81,7 +82,7 @@ static fxtap_status insert_rows(fxtap_call *call, int64_t step_id)
 {
     fxtap_status status = FXTAP_OK;
     for (size_t i = 0; status == FXTAP_OK && i < call->n_entries; i++) {
-        const fx_entry *entry = &call->entries[i];
+        const fx_call_entry *entry = &call->entries[i];
         if (entry->job != NULL) {
             fx_queue_wait_value(&call->dump->queue, entry->job->value);
         }
@@ -100,32 +101,32 @@ typedef struct ending {
     fxtap_status status;
 } ending;
 
-/* The owner inserts rows, the others of its team make the files that the rows tell of. */
+/* The owner inserts rows; the other threads of its team write the files of those rows. */
 static void insert_or_help(void *argument)
 {
     ending *at = argument;
     if (pthread_equal(pthread_self(), at->owner)) {
         at->status = insert_rows(at->call, at->step_id);
     } else {
-        fx_queue_drain(&at->call->dump->queue, at->call);
+        fx_queue_wait_call(&at->call->dump->queue, at->call);
     }
 }
 
 static fxtap_status insert_with_team(fxtap_call *call, int64_t step_id)
 {
     ending at = {.call = call, .step_id = step_id, .owner = pthread_self()};
-    fx_queue_lend(&call->dump->queue, insert_or_help, &at);
+    fx_queue_run_team(&call->dump->queue, insert_or_help, &at);
     return at.status;
 }
 
-/* What was written of a failed call. The index does what it can: the failure that is told is the call's own. */
+/* Rows of what a failed call has written. Errors are ignored: the call's own failure is returned. */
 static void insert_failed_rows(fxtap_call *call, const char *reason)
 {
     fx_index *index = &call->dump->index;
     int64_t step_id = 0;
     fxtap_status status = begin_rows(call, &step_id);
     for (size_t i = 0; status == FXTAP_OK && i < call->n_entries; i++) {
-        const fx_entry *entry = &call->entries[i];
+        const fx_call_entry *entry = &call->entries[i];
         if (entry->job == NULL || entry->job->is_written) {
             status = fx_rows_entry(call, step_id, entry);
         }
@@ -178,21 +179,21 @@ static fxtap_status keep_stamps(const fxtap_call *call, uint64_t **out)
 }
 
 /*
- * The rows are committed first and the folder moved then, so that no moment shows a step without its rows: the rows
- * name the partial folder, and while that is there the step is not whole.
+ * The rows are committed before the folder moves, so that a step is never seen without its rows: the rows name the
+ * partial folder, and while that exists the step is not whole.
  */
 static fxtap_status publish(fxtap_call *call, int64_t step_id)
 {
     uint64_t *given_us = NULL;
-    bool is_bumped = false;
+    bool is_restamped = false;
     fxtap_status status = FXTAP_OK;
     if (call->dir_fd >= 0) {
         status = keep_stamps(call, &given_us);
         if (status == FXTAP_OK) {
-            status = fx_tree_publish(call, call->step, &is_bumped);
+            status = fx_tree_publish(call, call->step, &is_restamped);
         }
     }
-    if (is_bumped) { /* also when it failed half-way: the rows are to say what is there */
+    if (is_restamped) { /* also after a failure: the rows must match the files */
         fx_error_copy *error = status != FXTAP_OK ? fx_alloc(sizeof *error) : NULL;
         if (error != NULL) {
             fx_error_save(status, error);
@@ -230,7 +231,7 @@ static fxtap_status end_locked(fxtap_call *call, const char *reason)
             fx_call_set_error(call, status);
         }
     }
-    fx_queue_drain(&dump->queue, call);
+    fx_queue_wait_call(&dump->queue, call);
     if (reason == NULL && !atomic_load(&call->has_failed)) {
         fxtap_status status = commit_step(call, step_id);
         if (status == FXTAP_OK) {
@@ -247,16 +248,16 @@ static fxtap_status end_locked(fxtap_call *call, const char *reason)
     return keep_failed(call, reason);
 }
 
-/* Everything but freeing the call. */
+/* Ends the call, but does not free it. */
 static fxtap_status finish(fxtap_call *call, const char *reason)
 {
     fxtap_dump *dump = call->dump;
     fx_call_unreserve(call);
     if (reason == NULL && call->capture->is_skipped && !atomic_load(&call->has_failed)) {
-        fx_call_ensure_begun(call); /* nothing will be submitted: the index has the reasons */
+        fx_call_ensure_begun(call); /* the index gets the skip reasons */
     }
     if (pthread_mutex_trylock(&dump->index.lock) != 0) {
-        fx_queue_drain(&dump->queue, call); /* another call is ending: no need to idle */
+        fx_queue_wait_call(&dump->queue, call); /* while another call is ending */
         pthread_mutex_lock(&dump->index.lock);
     }
     fxtap_status status = FXTAP_OK;
@@ -264,7 +265,7 @@ static fxtap_status finish(fxtap_call *call, const char *reason)
         status = end_locked(call, reason);
     } else if (atomic_load(&call->has_failed)) {
         status = fx_error_restore(&call->error);
-    } /* else there was nothing to be dumped in it: a step all the same */
+    } /* else nothing was submitted: an empty step */
     pthread_mutex_unlock(&dump->index.lock);
     fxtap_call_release_done(call);
     detach(call, status == FXTAP_OK && reason == NULL);
@@ -277,7 +278,7 @@ static fxtap_status end(fxtap_call *call, const char *reason, uint64_t *step_out
     fxtap_status status;
     uint64_t step = call->step;
     if (call->dump == NULL) {
-        status = fx_error(FXTAP_E_CANCELLED, "the dump was closed before this call of it ended");
+        status = fx_error(FXTAP_E_CANCELLED, "the dump was closed before this call ended");
     } else {
         status = fx_call_is_stale(call) ? discard(call) : finish(call, reason);
     }
@@ -298,14 +299,14 @@ fxtap_status fxtap_call_fail(fxtap_call *call, const char *reason)
     return end(call, reason != NULL ? reason : "", NULL);
 }
 
-/* ---- calls that nobody ended ---- */
+/* ---- calls that were not ended ---- */
 
 void fx_calls_abandon(fxtap_dump *dump)
 {
-    while (dump->calls != NULL) { /* nobody else uses the dump any more */
+    while (dump->calls != NULL) { /* no other thread uses the dump */
         fxtap_call *call = dump->calls;
         if (fx_call_is_stale(call)) {
-            detach(call, true); /* what it holds belongs to the parent's threads */
+            detach(call, true); /* its memory is in use by the parent's threads */
         } else {
             finish(call, "the dump was closed before the call ended");
         }

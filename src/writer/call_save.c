@@ -1,5 +1,5 @@
-/* One value of a node in one call: slot, room and submit. */
-#include "writer/writer.h"
+/* Slot, room and submission in one function. */
+#include "writer/dump.h"
 
 static fxtap_status find_slot(fxtap_call *call, fxtap_node node, fxtap_io io, const char *position, fxtap_slot *out)
 {
@@ -19,8 +19,7 @@ fxtap_status fxtap_call_save(fxtap_call *call, fxtap_node node, fxtap_io io, con
     if (ticket != NULL && *ticket != 0) {
         return fxtap_call_alias(call, slot, stamp_us, *ticket);
     }
-    fxtap_submission submission = {
-        .struct_size = sizeof submission, .slot = slot, .stamp_us = stamp_us, .view = *view};
+    fxtap_submission submission = {.struct_size = sizeof submission, .slot = slot, .stamp_us = stamp_us, .view = *view};
     return fxtap_call_submit(call, &submission, ticket);
 }
 

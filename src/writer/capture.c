@@ -1,19 +1,19 @@
-/* A graph of a dump: its record, its nodes' stems, its slots. */
+/* A graph of a dump: its record, the stems of its nodes, its slots. */
 #include <stdio.h>
 #include <string.h>
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-#include "writer/writer.h"
 #include "util/memory.h"
+#include "writer/dump.h"
 
 typedef struct slot_place {
     fxtap_hash128 key;
     fxtap_slot slot;
 } slot_place;
 
-#define MOST_SLOTS ((size_t)FX_SLOT_FIRST_BLOCK * ((1u << 24) - 1))
+#define MAX_SLOTS ((size_t)FX_SLOT_FIRST_BLOCK * ((1u << 24) - 1))
 
 /* Blocks hold 64, 128, 256 ... slots, so that a slot never moves. */
 static void find_block(fxtap_slot slot, unsigned *block_out, size_t *place_out)
@@ -24,7 +24,7 @@ static void find_block(fxtap_slot slot, unsigned *block_out, size_t *place_out)
     *place_out = slot - FX_SLOT_FIRST_BLOCK * (((size_t)1 << block) - 1);
 }
 
-fx_slot *fx_capture_slot_at(const fxtap_capture *capture, fxtap_slot slot)
+fx_capture_slot *fx_capture_slot_at(const fxtap_capture *capture, fxtap_slot slot)
 {
     if (slot >= atomic_load_explicit(&capture->n_slots, memory_order_acquire)) {
         return NULL;
@@ -59,10 +59,10 @@ void fx_capture_free(fxtap_capture *capture)
 
 /* ---- stems ---- */
 
-static fxtap_status make_stem(const fxtap_node_desc *desc, const char *twin, char **out)
+static fxtap_status make_stem(const fxtap_node_desc *desc, const char *suffix, char **out)
 {
     char stem[FX_STEM_MAX + 1];
-    fxtap_status status = fx_name_stem(desc->name, desc->target, twin, stem);
+    fxtap_status status = fx_name_stem(desc->name, desc->target, suffix, stem);
     if (status == FXTAP_OK) {
         *out = fx_strdup(stem);
         status = *out != NULL ? FXTAP_OK : FXTAP_E_NOMEM;
@@ -78,7 +78,7 @@ static fxtap_hash128 folded_key(const char *name)
     return (fxtap_hash128){hash.high64, hash.low64};
 }
 
-/* Puts a name among those that are taken; false in *is_new_out where it, or one like it, is there. FXTAP_E_NOMEM. */
+/* Adds a name to those taken; *is_new_out: neither it nor one that differs in case only was there. FXTAP_E_NOMEM. */
 static fxtap_status take_name(fx_table *taken, const char *name, bool *is_new_out)
 {
     fxtap_hash128 key = folded_key(name);
@@ -86,24 +86,24 @@ static fxtap_status take_name(fx_table *taken, const char *name, bool *is_new_ou
     return !*is_new_out || fx_table_insert(taken, key) != NULL ? FXTAP_OK : FXTAP_E_NOMEM;
 }
 
-/* What makes the n-th try at a name for a node or slot differ from the others'; NULL the first time. */
-static const char *twin_text(unsigned n, size_t number, char dst[48])
+/* The suffix that makes the n-th candidate for a name unique; NULL for the first. */
+static const char *suffix_text(unsigned n, size_t number, char dst[48])
 {
     snprintf(dst, 48, n == 1 ? "%zu" : "%zu-%u", number, n);
     return n == 0 ? NULL : dst;
 }
 
-/* The stem of a node, apart from those before it. */
+/* Gives a node a stem that no earlier node has. */
 static fxtap_status name_node(fxtap_capture *capture, fx_table *taken, const fxtap_node_desc *desc, size_t node)
 {
     char **stem = &capture->nodes[node].stem;
     bool is_new = false;
     fxtap_status status = FXTAP_OK;
     for (unsigned n = 0; status == FXTAP_OK && !is_new; n++) {
-        char twin[48];
+        char suffix[48];
         fx_free(*stem);
         *stem = NULL;
-        status = make_stem(desc, twin_text(n, node, twin), stem);
+        status = make_stem(desc, suffix_text(n, node, suffix), stem);
         if (status == FXTAP_OK) {
             status = take_name(taken, *stem, &is_new);
         }
@@ -120,8 +120,8 @@ static fxtap_status add_node(fxtap_capture *capture, fx_table *taken, const fxta
     if (status == FXTAP_OK) {
         status = name_node(capture, taken, &desc, node);
     }
-    names->is_operator = desc.op == FXTAP_OP_CALL_FUNCTION || desc.op == FXTAP_OP_CALL_METHOD ||
-                         desc.op == FXTAP_OP_CALL_MODULE;
+    names->is_operator =
+        desc.op == FXTAP_OP_CALL_FUNCTION || desc.op == FXTAP_OP_CALL_METHOD || desc.op == FXTAP_OP_CALL_MODULE;
     if (status == FXTAP_OK && skip_reason != NULL) {
         names->skip_reason = fx_strdup(skip_reason);
         status = names->skip_reason != NULL ? FXTAP_OK : FXTAP_E_NOMEM;
@@ -186,7 +186,7 @@ fxtap_status fxtap_dump_add_graph(fxtap_dump *dump, const fxtap_graph *graph, ui
     FX_REQUIRE(graph);
     FX_REQUIRE(out);
     if (graph_id == 0) {
-        return fx_error(FXTAP_E_INVALID, "graph numbers begin at 1");
+        return fx_error(FXTAP_E_INVALID, "graph_id is 0, it must be at least 1");
     }
     fxtap_capture *capture;
     fxtap_status status = new_capture(dump, graph, graph_id, skip_reasons, &capture);
@@ -198,8 +198,8 @@ fxtap_status fxtap_dump_add_graph(fxtap_dump *dump, const fxtap_graph *graph, ui
         if (other->graph_id == graph_id) {
             status = fx_error(FXTAP_E_INVALID, "graph %u is registered already", graph_id);
         }
-        capture->occurrence += other->strict_key.high == capture->strict_key.high &&
-                               other->strict_key.low == capture->strict_key.low;
+        capture->occurrence +=
+            other->strict_key.high == capture->strict_key.high && other->strict_key.low == capture->strict_key.low;
     }
     if (status == FXTAP_OK) {
         capture->next = dump->captures;
@@ -222,16 +222,16 @@ static fxtap_hash128 place_key(fxtap_node node, fxtap_io io, const char *positio
     return (fxtap_hash128){hash.high64, hash.low64};
 }
 
-/* The slot's prefix, apart from those of the slots before it. */
-static fxtap_status name_slot(fxtap_capture *capture, fx_slot *slot, fxtap_slot number)
+/* Gives a slot a prefix that no earlier slot has. */
+static fxtap_status name_slot(fxtap_capture *capture, fx_capture_slot *slot, fxtap_slot number)
 {
     char prefix[FX_PREFIX_MAX + 1];
     size_t length = 0;
     bool is_new = false;
     for (unsigned n = 0; !is_new; n++) {
-        char twin[48];
+        char suffix[48];
         const char *stem = capture->nodes[slot->node].stem;
-        fx_name_prefix(stem, slot->io, slot->position, twin_text(n, number, twin), prefix, &length);
+        fx_name_prefix(stem, slot->io, slot->position, suffix_text(n, number, suffix), prefix, &length);
         if (take_name(&capture->prefixes, prefix, &is_new) != FXTAP_OK) {
             return FXTAP_E_NOMEM;
         }
@@ -241,8 +241,8 @@ static fxtap_status name_slot(fxtap_capture *capture, fx_slot *slot, fxtap_slot 
     return slot->prefix != NULL ? FXTAP_OK : FXTAP_E_NOMEM;
 }
 
-static fxtap_status fill_slot(fxtap_capture *capture, fx_slot *slot, fxtap_slot number, fxtap_node node, fxtap_io io,
-                              const char *position, const char *arg_name)
+static fxtap_status fill_slot(fxtap_capture *capture, fx_capture_slot *slot, fxtap_slot number, fxtap_node node,
+                              fxtap_io io, const char *position, const char *arg_name)
 {
     slot->node = node;
     slot->io = io;
@@ -263,20 +263,20 @@ static fxtap_status add_slot(fxtap_capture *capture, fxtap_node node, fxtap_io i
     unsigned block;
     size_t place;
     find_block(number, &block, &place);
-    if (number >= MOST_SLOTS || block >= FX_SLOT_BLOCKS) {
-        return fx_error(FXTAP_E_INVALID, "graph %u has too many places", capture->graph_id);
+    if (number >= MAX_SLOTS || block >= FX_SLOT_BLOCKS) {
+        return fx_error(FXTAP_E_INVALID, "graph %u has too many slots", capture->graph_id);
     }
     if (capture->blocks[block] == NULL) {
-        capture->blocks[block] = fx_calloc((size_t)FX_SLOT_FIRST_BLOCK << block, sizeof(fx_slot));
+        capture->blocks[block] = fx_calloc((size_t)FX_SLOT_FIRST_BLOCK << block, sizeof(fx_capture_slot));
         if (capture->blocks[block] == NULL) {
             return FXTAP_E_NOMEM;
         }
     }
-    fx_slot *slot = &capture->blocks[block][place];
+    fx_capture_slot *slot = &capture->blocks[block][place];
     memset(slot, 0, sizeof *slot);
     fxtap_status status = fill_slot(capture, slot, number, node, io, position, arg_name);
-    slot_place *record = status == FXTAP_OK ? fx_table_insert(&capture->slot_places, place_key(node, io, position))
-                                            : NULL;
+    slot_place *record =
+        status == FXTAP_OK ? fx_table_insert(&capture->slot_places, place_key(node, io, position)) : NULL;
     if (record == NULL) {
         return FXTAP_E_NOMEM;
     }

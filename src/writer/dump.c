@@ -7,14 +7,16 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "writer/writer.h"
 #include "util/memory.h"
 #include "util/system.h"
+#include "writer/dump.h"
+#include "writer/index_rows.h"
+#include "writer/root.h"
 
 #define DEFAULT_QUEUE_BYTES (UINT64_C(1) << 30)
-#define MOST_THREADS 256
+#define MAX_THREADS 256
 
-/* ---- fork: no lock of ours is held by another thread while the process is copied ---- */
+/* ---- fork: no other thread holds one of our locks while the process is copied ---- */
 
 static pthread_mutex_t all_lock = PTHREAD_MUTEX_INITIALIZER;
 static fxtap_dump *all_dumps; /* all_lock */
@@ -72,7 +74,7 @@ void fxtap_dump_after_fork(fxtap_dump *dump)
     dump->generation = fx_fork_count();
     fx_calls_forget_steps(dump, before);
     fx_queue_after_fork(&dump->queue);
-    fx_contents_forget(&dump->contents); /* files that the parent's workers have in hand are not ours */
+    fx_contents_forget(&dump->contents); /* files that the parent's workers are writing are not ours */
     fx_index_close(&dump->index, true);
     fx_rows_forget(dump);
     atomic_store(&dump->indexed_rank, 0);
@@ -112,8 +114,8 @@ static fxtap_status check(const fxtap_dump_options *options)
     if (options->type != FXTAP_DUMP_NPY && options->type != FXTAP_DUMP_STATS) {
         return fx_error(FXTAP_E_INVALID, "dump type %d is not known", (int)options->type);
     }
-    if (options->n_threads < 0 || options->n_threads > MOST_THREADS) {
-        return fx_error(FXTAP_E_INVALID, "n_threads is %d, it must be 0 to %d", options->n_threads, MOST_THREADS);
+    if (options->n_threads < 0 || options->n_threads > MAX_THREADS) {
+        return fx_error(FXTAP_E_INVALID, "n_threads is %d, it must be 0 to %d", options->n_threads, MAX_THREADS);
     }
     return FXTAP_OK;
 }
@@ -164,7 +166,7 @@ static void free_dump(fxtap_dump *dump)
     fx_index_destroy(&dump->index);
     fx_contents_clear(&dump->contents);
     if (dump->open_rank != NULL) {
-        fx_tree_leave(dump, dump->open_rank);
+        fx_tree_release_rank(dump, dump->open_rank);
     }
     fx_queue_destroy(&dump->queue);
     fx_call_memory_clear(&dump->spare);
@@ -240,7 +242,7 @@ void fxtap_dump_close(fxtap_dump *dump)
     if (dump->index.db != NULL) {
         fx_rows_run_end(dump);
     }
-    fx_index_close(&dump->index, !fx_index_is_there(&dump->index));
+    fx_index_close(&dump->index, !fx_index_still_exists(&dump->index));
     pthread_mutex_unlock(&dump->index.lock);
     free_dump(dump);
 }

@@ -1,4 +1,4 @@
-/* The index's database: opened, made where it is new, one transaction a call. */
+/* The index's database: opening, creating, one transaction per call. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -9,14 +9,15 @@
 
 #include "index/schema.h"
 #include "index/sqlite_path.h"
-#include "writer/writer.h"
 #include "util/memory.h"
+#include "writer/dump.h"
+#include "writer/index_rows.h"
 
-#define BUSY_MS 60000 /* another process that starts or ends a step in the same index takes milliseconds */
-#define IMPATIENCE 60 /* whoever kept the index that long may keep it for ever: the next wait is so many times shorter */
+#define BUSY_MS 60000           /* another process that starts or ends a step in the same index takes milliseconds */
+#define RETRY_DIVISOR 60        /* after a wait in vain the next one is so many times shorter */
 #define MAGIC "SQLite format 3" /* with its NUL */
 #define WRITE "write the index" /* the action in messages */
-#define MOST_VALUES 1000000
+#define MAX_VALUES 1000000
 
 /* Of statfs(2). */
 #define EXT4_SUPER_MAGIC 0xEF53u
@@ -29,13 +30,40 @@ typedef struct value_row {
     int64_t row;
 } value_row;
 
+static const char *const statement_sql[FX_SQL_COUNT] = {
+    [FX_SQL_BEGIN] = "BEGIN IMMEDIATE",
+    [FX_SQL_COMMIT] = "COMMIT",
+    [FX_SQL_RUN] = "INSERT INTO run(pid, host, started_us, world_size, rank, type, fxtap, versions, command)"
+                   " VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+    [FX_SQL_RUN_END] = "UPDATE run SET ended_us = ?1 WHERE id = ?2",
+    [FX_SQL_GRAPH] = "INSERT INTO graph(run_id, graph, kind, strict_key, structural_key, occurrence, record)"
+                     " VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+    [FX_SQL_NODE] = "INSERT INTO node(graph_id, position, name, target, stem, source_file, source_line,"
+                    " source_function, source_code, stack, module_path, module_type, flags, skipped)"
+                    " VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
+    [FX_SQL_SLOT] = "INSERT INTO slot(node_id, io, position, arg_name, prefix) VALUES(?1, ?2, ?3, ?4, ?5)",
+    [FX_SQL_VALUE] = "INSERT INTO value(dtype, descr, fortran, shape, strides, layout, device, bytes, hash, count,"
+                     " finite_count, nan_count, pos_inf_count, neg_inf_count, zero_count, subnormal_count, min, max,"
+                     " abs_max, mean, mean_imag, std, rms, l2_norm) VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10,"
+                     " ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24)",
+    [FX_SQL_TENSOR] = "INSERT OR REPLACE INTO tensor(step_id, slot_id, stamp_us, value_id, skipped)"
+                      " VALUES(?1, ?2, ?3, ?4, ?5)",
+    [FX_SQL_LAST_STEP] = "SELECT coalesce(max(id), 0) FROM step",
+    [FX_SQL_STEP] = "INSERT OR REPLACE INTO step(id, graph_id, step, call, state, folder, partial, started_us,"
+                    " ended_us, reason) VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+    [FX_SQL_RESTAMP] = "DELETE FROM tensor WHERE step_id = ?1 AND slot_id = ?2 AND stamp_us = ?3",
+    [FX_SQL_FINDING] = "INSERT INTO finding(step_id, node_id, stamp_us, kind, position, arg_name, count, total)"
+                       " VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+    [FX_SQL_UNDEFINED] = "INSERT INTO undefined(value_id, count, ranges, hash) VALUES(?1, ?2, ?3, ?4)",
+};
+
 void fx_index_init(fx_index *index)
 {
     memset(index, 0, sizeof *index);
     index->folder_fd = -1;
     index->busy_ms = BUSY_MS;
     pthread_mutex_init(&index->lock, NULL);
-    fx_table_init(&index->values, sizeof(value_row), MOST_VALUES, NULL, NULL);
+    fx_table_init(&index->values, sizeof(value_row), MAX_VALUES, NULL, NULL);
 }
 
 int64_t fx_index_find_value(const fx_index *index, fxtap_hash128 key)
@@ -47,7 +75,7 @@ int64_t fx_index_find_value(const fx_index *index, fxtap_hash128 key)
 void fx_index_remember_value(fx_index *index, fxtap_hash128 key, int64_t row)
 {
     value_row *record = fx_table_insert(&index->values, key);
-    if (record != NULL) { /* without memory it gets a second row some day */
+    if (record != NULL) { /* without memory the value gets a second row */
         record->row = row;
     }
 }
@@ -58,8 +86,8 @@ static bool is_the_disk(int code)
 }
 
 /*
- * The system's reason for an error of the disk. SQLite tells it where it is met in a statement, not where it is met in
- * the commit at the statement's end; there the files know their last one.
+ * The errno of an I/O error. SQLite keeps it if the error occurred in a statement, but not in the commit at its end;
+ * then the files have it.
  */
 static int system_error(sqlite3 *db, int code)
 {
@@ -81,8 +109,8 @@ static int system_error(sqlite3 *db, int code)
 }
 
 /*
- * A file that cannot be written SQLite opens for reading alone; where that fails too, its last error is of another file,
- * as the log that is not there.
+ * SQLite opens a file that it cannot write for reading; if that fails too, its last error may concern another file,
+ * such as a missing log.
  */
 static int open_error(sqlite3 *db, int code, const char *path)
 {
@@ -94,16 +122,16 @@ static int open_error(sqlite3 *db, int code, const char *path)
 
 static int wait_ms(const fx_index *index)
 {
-    return index->was_busy ? index->busy_ms / IMPATIENCE : index->busy_ms;
+    return index->was_busy ? index->busy_ms / RETRY_DIVISOR : index->busy_ms;
 }
 
-/* Also met while reading: the log's map is made and a journal rolled back then. */
-static bool is_about_room(int error_number)
+/* Reading can run into it as well: it makes the log's shared map and rolls back a journal. */
+static bool is_disk_full(int error_number)
 {
     return error_number == ENOSPC || error_number == EDQUOT || error_number == EFBIG;
 }
 
-/* A lock that is not had: has the file system none any more (its lock manager went away)? */
+/* Whether a lock failed because the file system no longer supports locks (its lock manager is gone). */
 static bool has_lost_locks(fx_index *index)
 {
     if (index->has_locks && !index->has_lost_locks) {
@@ -139,7 +167,7 @@ fxtap_status fx_index_error(fx_index *index, int code, const char *action)
     }
     if (is_the_disk(primary)) {
         int number = system_error(index->db, primary);
-        return fx_error_errno(number, is_about_room(number) ? WRITE : action, path);
+        return fx_error_errno(number, is_disk_full(number) ? WRITE : action, path);
     }
     return fx_error_at(FXTAP_E_DATABASE, path, "cannot %s: %s", action,
                        index->db != NULL ? sqlite3_errmsg(index->db) : sqlite3_errstr(code));
@@ -151,10 +179,11 @@ static fxtap_status execute(fx_index *index, const char *sql, const char *action
     return code == SQLITE_OK ? FXTAP_OK : fx_index_error(index, code, action);
 }
 
-fxtap_status fx_index_statement(fx_index *index, int which, const char *sql, sqlite3_stmt **out)
+fxtap_status fx_index_statement(fx_index *index, fx_sql which, sqlite3_stmt **out)
 {
     if (index->statements[which] == NULL) {
-        int code = sqlite3_prepare_v3(index->db, sql, -1, SQLITE_PREPARE_PERSISTENT, &index->statements[which], NULL);
+        int code = sqlite3_prepare_v3(index->db, statement_sql[which], -1, SQLITE_PREPARE_PERSISTENT,
+                                      &index->statements[which], NULL);
         if (code != SQLITE_OK) {
             return fx_index_error(index, code, "prepare a statement for the index");
         }
@@ -195,7 +224,7 @@ static fxtap_status read_version(fx_index *index, int *out)
     return status;
 }
 
-/* Several processes may come here at once: the first makes the tables, within a transaction, the others find them. */
+/* Several processes may do this at once: the first makes the tables in a transaction, the others find them. */
 static fxtap_status make_schema(fx_index *index)
 {
     int version = 0;
@@ -216,21 +245,20 @@ static fxtap_status make_schema(fx_index *index)
             status = fx_error_at(FXTAP_E_UNSUPPORTED, index->path, "an index of version %d, this is version %d",
                                  version, FX_INDEX_VERSION);
         }
-        fxtap_status ended =
-            execute(index, status == FXTAP_OK ? "COMMIT" : "ROLLBACK", WRITE);
+        fxtap_status ended = execute(index, status == FXTAP_OK ? "COMMIT" : "ROLLBACK", WRITE);
         status = status == FXTAP_OK ? ended : status;
     }
     return status;
 }
 
 /*
- * The write-ahead log has a file that processes share by mapping it. Where a file system copies a page to write it
- * again, or writes it to a server, storing to the map needs room anew, and without it the process gets SIGBUS: a full
- * disk or a quota would kill the user's program. Only those known to write in place get the log; the others a journal,
- * which is written by calls that fail. It stays while we run: to make it anew for each step could fail, and SQLite
- * would then give another reason.
+ * The write-ahead log has a file that processes share by mapping it. On a file system that copies on write, or writes
+ * to a server, storing to the map can need new space, and without any the process gets SIGBUS: a full disk or a quota
+ * would kill the user's program. So only file systems known to write in place get the log. The others get a journal,
+ * which is written by system calls that return errors. The journal is kept while we run: making it for each step could
+ * fail, and SQLite would then report a different error.
  */
-static bool writes_in_place(const fx_rank *rank)
+static bool writes_in_place(const fx_rank_folder *rank)
 {
     struct statfs info;
     if (fstatfs(rank->fd, &info) != 0) {
@@ -248,10 +276,10 @@ static bool writes_in_place(const fx_rank *rank)
 }
 
 /*
- * Changing to or from the write-ahead log needs the file alone for a moment, and SQLite does not wait for that by
- * itself: when many processes start at once, all but one are turned away and try again.
+ * Switching to or from the write-ahead log needs exclusive access for a moment, and SQLite does not wait for that by
+ * itself: when many processes start at once, all but one have to retry.
  */
-static fxtap_status set_journal(fx_index *index, const fx_rank *rank)
+static fxtap_status set_journal(fx_index *index, const fx_rank_folder *rank)
 {
     index->has_journal = !index->has_locks || !writes_in_place(rank);
     const char *sql = index->has_journal ? "PRAGMA journal_mode=TRUNCATE" : "PRAGMA journal_mode=WAL";
@@ -265,8 +293,8 @@ static fxtap_status set_journal(fx_index *index, const fx_rank *rank)
     return code == SQLITE_OK ? FXTAP_OK : fx_index_error(index, code, "set up the index");
 }
 
-/* A link to elsewhere, or what is no file at all: SQLite would follow the one and have odd words for the other. */
-static fxtap_status refuse_others(const fx_index *index, const fx_rank *rank)
+/* Symbolic links, which SQLite would follow, and what is not a regular file, for which its message is unclear. */
+static fxtap_status refuse_others(const fx_index *index, const fx_rank_folder *rank)
 {
     struct stat info;
     if (fstatat(rank->fd, FX_INDEX_FILE, &info, AT_SYMLINK_NOFOLLOW) != 0 || S_ISREG(info.st_mode)) {
@@ -278,10 +306,10 @@ static fxtap_status refuse_others(const fx_index *index, const fx_rank *rank)
     return fx_error_at(FXTAP_E_FORMAT, index->path, "is not a regular file");
 }
 
-/* Which file it is, for is_ours(). */
-static void remember_file(fx_index *index, const fx_rank *rank)
+/* Identifies the file for is_ours(). */
+static void remember_file(fx_index *index, const fx_rank_folder *rank)
 {
-    struct stat info = {0}; /* zero, no file's, where the index is gone already */
+    struct stat info = {0}; /* zeros, which match no file, if the index is gone */
     fstatat(rank->fd, FX_INDEX_FILE, &info, AT_SYMLINK_NOFOLLOW);
     index->device = info.st_dev;
     index->inode = info.st_ino;
@@ -289,8 +317,8 @@ static void remember_file(fx_index *index, const fx_rank *rank)
 }
 
 /*
- * Whether the file still begins as a database, and is not cut off: SQLite goes by what it remembers of it, and would
- * write on. It is read through SQLite: to close a descriptor of our own would take the locks away.
+ * Whether the file still has a database's header and is not truncated: SQLite goes by its cache, and would write on. It
+ * is read through SQLite, because closing a descriptor of our own would drop the process's locks on the file.
  */
 static bool is_sound(fx_index *index, uint64_t n_bytes)
 {
@@ -313,26 +341,26 @@ static bool is_ours(fx_index *index, const struct stat *info)
     return info->st_dev == index->device && info->st_ino == index->inode && is_sound(index, (uint64_t)info->st_size);
 }
 
-static bool is_current(fx_index *index, const fx_rank *rank)
+static bool is_current(fx_index *index, const fx_rank_folder *rank)
 {
     struct stat info;
     return index->db != NULL && fstatat(rank->fd, FX_INDEX_FILE, &info, AT_SYMLINK_NOFOLLOW) == 0 &&
            is_ours(index, &info);
 }
 
-bool fx_index_is_there(fx_index *index)
+bool fx_index_still_exists(fx_index *index)
 {
     struct stat info;
     return index->db != NULL && lstat(index->path, &info) == 0 && is_ours(index, &info);
 }
 
 /*
- * Without locks the log has no map to be shared by: what an earlier run left in one is read, and a journal takes its
- * place, while the file counts as ours alone.
+ * Without locks the log cannot have its shared map: in exclusive mode a log of an earlier run is read and replaced by a
+ * journal.
  */
-static fxtap_status set_up(fx_index *index, const fx_rank *rank)
+static fxtap_status set_up(fx_index *index, const fx_rank_folder *rank)
 {
-    /* Nothing waits for the disk, the change to the log neither; the log is copied after each step. */
+    /* No fsync, also not for the change to the log; the log is copied after each step. */
     static const char settings[] = "PRAGMA page_size=8192; PRAGMA synchronous=OFF; PRAGMA temp_store=MEMORY;"
                                    " PRAGMA wal_autocheckpoint=0";
     fxtap_status status = FXTAP_OK;
@@ -351,7 +379,7 @@ static fxtap_status set_up(fx_index *index, const fx_rank *rank)
     return status == FXTAP_OK ? make_schema(index) : status;
 }
 
-static fxtap_status open_database(fxtap_dump *dump, const fx_rank *rank)
+static fxtap_status open_database(fxtap_dump *dump, const fx_rank_folder *rank)
 {
     fx_index *index = &dump->index;
     fxtap_status status = refuse_others(index, rank);
@@ -386,11 +414,11 @@ static fxtap_status make_path(fxtap_dump *dump)
     return FXTAP_OK;
 }
 
-/* Said once, and kept until the dump is closed. */
+/* Set once, and kept until the dump is closed. */
 static void warn_of_locks(fxtap_dump *dump)
 {
-    static const char text[] = "the file system has no locks, so the index is written without: let one process at a time"
-                               " write there";
+    static const char text[] = "the file system has no locks, so the index is written without: let one process at a"
+                               " time write there";
     size_t n_bytes = strlen(dump->index.path) + sizeof ": " + sizeof text;
     char *warning = atomic_load(&dump->warning) == NULL ? fx_alloc(n_bytes) : NULL;
     if (warning != NULL) {
@@ -399,13 +427,13 @@ static void warn_of_locks(fxtap_dump *dump)
     }
 }
 
-fxtap_status fx_index_open(fxtap_dump *dump, const fx_rank *rank)
+fxtap_status fx_index_open(fxtap_dump *dump, const fx_rank_folder *rank)
 {
     fx_index *index = &dump->index;
     if (is_current(index, rank) && !index->has_lost_locks) {
         return FXTAP_OK;
     }
-    bool goes_on = is_current(index, rank); /* the same file, without locks from now on: its rows stay */
+    bool is_reopened = is_current(index, rank); /* the same file, from now on without locks: its rows stay valid */
     if (index->db != NULL) {
         fx_index_close(index, true);
     }
@@ -413,12 +441,12 @@ fxtap_status fx_index_open(fxtap_dump *dump, const fx_rank *rank)
     if (status != FXTAP_OK) {
         return status;
     }
-    if (!goes_on) {
+    if (!is_reopened) {
         fx_rows_forget(dump);
     }
     atomic_store(&dump->indexed_rank, 0);
     status = open_database(dump, rank);
-    if (status == FXTAP_OK && !goes_on) {
+    if (status == FXTAP_OK && !is_reopened) {
         status = fx_rows_run(dump);
     }
     if (status != FXTAP_OK) {
@@ -448,12 +476,12 @@ void fx_index_close(fx_index *index, bool abandon)
         close_folder(index);
         return;
     }
-    if (abandon) { /* neither copies the log nor removes the files of that name: they may be another's by now */
+    if (abandon) { /* neither copies the log nor removes the files: they may belong to another process by now */
         int keep = 1;
         sqlite3_db_config(index->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
         sqlite3_file_control(index->db, "main", SQLITE_FCNTL_PERSIST_WAL, &keep);
     }
-    for (int i = 0; i < FX_STATEMENTS; i++) {
+    for (int i = 0; i < FX_SQL_COUNT; i++) {
         sqlite3_finalize(index->statements[i]);
         index->statements[i] = NULL;
     }
@@ -482,7 +510,7 @@ void fx_index_destroy(fx_index *index)
 fxtap_status fx_index_begin(fx_index *index)
 {
     sqlite3_stmt *statement = NULL;
-    fxtap_status status = fx_index_statement(index, FX_SQL_BEGIN, "BEGIN IMMEDIATE", &statement);
+    fxtap_status status = fx_index_statement(index, FX_SQL_BEGIN, &statement);
     if (status == FXTAP_OK) {
         status = fx_index_step(index, statement);
     }
@@ -495,7 +523,7 @@ fxtap_status fx_index_begin(fx_index *index)
 fxtap_status fx_index_commit(fx_index *index)
 {
     sqlite3_stmt *statement = NULL;
-    fxtap_status status = fx_index_statement(index, FX_SQL_COMMIT, "COMMIT", &statement);
+    fxtap_status status = fx_index_statement(index, FX_SQL_COMMIT, &statement);
     if (status == FXTAP_OK) {
         status = fx_index_step(index, statement);
     }
@@ -512,7 +540,7 @@ void fx_index_rollback(fx_index *index)
     if (!index->in_transaction) {
         return;
     }
-    sqlite3_exec(index->db, "ROLLBACK", NULL, NULL, NULL); /* fails where SQLite has done so itself */
+    sqlite3_exec(index->db, "ROLLBACK", NULL, NULL, NULL); /* fails if SQLite has rolled back itself */
     for (size_t i = 0; i < index->n_fresh; i++) {
         *index->fresh[i] = 0;
     }
@@ -521,7 +549,7 @@ void fx_index_rollback(fx_index *index)
     fx_table_clear(&index->values);
 }
 
-fxtap_status fx_index_fresh(fx_index *index, int64_t *row)
+fxtap_status fx_index_track_row(fx_index *index, int64_t *row)
 {
     void *grown = index->fresh;
     if (!fx_grow(&grown, &index->fresh_capacity, index->n_fresh + 1, sizeof *index->fresh)) {
@@ -534,6 +562,6 @@ fxtap_status fx_index_fresh(fx_index *index, int64_t *row)
 
 void fx_index_checkpoint(fx_index *index)
 {
-    /* What is left in the log when another process reads just now is copied after the next step. */
+    /* What cannot be copied because another process is reading is copied after the next step. */
     sqlite3_wal_checkpoint_v2(index->db, "main", SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
 }

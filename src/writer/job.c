@@ -1,4 +1,4 @@
-/* One job: a value computed, and put under a name by a link, by a write from memory, or by a copy. */
+/* Running one job: computes the value, and makes its file by a link, from memory, or by a copy. */
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -11,7 +11,6 @@
 #include <xxhash.h>
 
 #include "fxtap/npy.h"
-#include "writer/writer.h"
 #include "tensor/hash.h"
 #include "tensor/undefined.h"
 #include "tensor/view.h"
@@ -19,11 +18,15 @@
 #include "util/memory.h"
 #include "util/number.h"
 #include "util/system.h"
+#include "writer/dump.h"
 
 #define HEADER_ROOM 4096
 #define BLOCK_BYTES ((size_t)256 * 1024)
 
-size_t fx_slot_file(const fx_slot *slot, uint64_t stamp_us, char dst[FX_NAME_MAX + 1])
+const char FX_DEFAULT_LAYOUT[] = "torch.strided";
+const char FX_DEFAULT_DEVICE[] = "cpu";
+
+size_t fx_slot_file_name(const fx_capture_slot *slot, uint64_t stamp_us, char dst[FX_NAME_MAX + 1])
 {
     return fx_name_file(slot->prefix, slot->prefix_length, stamp_us, dst);
 }
@@ -58,7 +61,7 @@ static fxtap_status make_header(const fx_value *value, unsigned char header[HEAD
                             n_bytes_out);
 }
 
-/* Two values of one key give the same file: the data's hash, and what the header says. */
+/* The hash of the data with what the header states: values with equal keys have equal files. */
 static fxtap_hash128 key_of(const fx_value *value)
 {
     struct {
@@ -129,16 +132,16 @@ static void *block_of(void **scratch)
     return *scratch;
 }
 
-/* The parts of a file being made. */
+/* A file being written. */
 typedef struct output {
     const fx_job *job;
     const char *name;
     int fd;
     unsigned char header[HEADER_ROOM];
-    size_t header_bytes; /* not written yet; 0 afterwards */
+    size_t header_bytes; /* 0 once written */
 } output;
 
-/* The header goes out with the first block. */
+/* The first block is written together with the header. */
 static fxtap_status put(output *out, const void *bytes, size_t n_bytes)
 {
     struct iovec parts[2] = {{out->header, out->header_bytes}, {(void *)(uintptr_t)bytes, n_bytes}};
@@ -174,12 +177,12 @@ static fxtap_status put_gathered(output *out, const fxtap_view *view, void **scr
     return status;
 }
 
-/* The data of another file of this call, whose header is `skip` bytes long. */
-static fxtap_status put_copied(output *out, const fx_source *source, size_t skip, void **scratch)
+/* Copies the data of another file of this call, after its header of `skip` bytes. */
+static fxtap_status put_copied(output *out, const fx_link_source *source, size_t skip, void **scratch)
 {
     fxtap_call *call = out->job->call;
     char from[FX_NAME_MAX + 1];
-    fx_slot_file(source->slot, source->stamp_us, from);
+    fx_slot_file_name(source->slot, source->stamp_us, from);
     void *block = block_of(scratch);
     if (block == NULL) {
         return FXTAP_E_NOMEM;
@@ -210,7 +213,7 @@ static fxtap_status put_data(output *out, const fx_value *copied, void **scratch
     if (copied != NULL) {
         unsigned char header[HEADER_ROOM];
         size_t skip;
-        fx_source source;
+        fx_link_source source;
         fx_contents_get_file(&out->job->call->dump->contents, out->job->call, copied, &source);
         fxtap_status status = make_header(copied, header, &skip);
         return status == FXTAP_OK ? put_copied(out, &source, skip, scratch) : status;
@@ -222,13 +225,13 @@ static fxtap_status put_data(output *out, const fx_value *copied, void **scratch
 }
 
 /*
- * Makes the job's own file, from memory or from the file of `copied`, the same value under its first name.
- * Nothing is left of it on failure.
+ * Writes the job's own file, from memory or from the file of `copied` (the same value under its first name). Removes it
+ * on failure.
  */
 static fxtap_status make_file(fx_job *job, const fx_value *copied, bool read_only, void **scratch)
 {
     char name[FX_NAME_MAX + 1];
-    fx_slot_file(job->slot, job->stamp_us, name);
+    fx_slot_file_name(job->slot, job->stamp_us, name);
     output out = {.job = job, .name = name, .fd = -1};
     fxtap_status status = make_header(job->value, out.header, &out.header_bytes);
     if (status == FXTAP_OK) {
@@ -253,10 +256,10 @@ static fxtap_status make_file(fx_job *job, const fx_value *copied, bool read_onl
 /* ---- linking ---- */
 
 /*
- * Makes a file that is about to get a second name read-only. False when it is not what was written: somebody has
- * changed it since its step ended (the kernel's clock of files is up to a tick behind, never ahead).
+ * Makes a file that is about to get a second name read-only. False if it was modified after its step ended (the
+ * kernel's file times are up to a tick late, never early).
  */
-static bool protect(const fx_job *job, int dir_fd, const char *path, const fx_source *source)
+static bool protect(const fx_job *job, int dir_fd, const char *path, const fx_link_source *source)
 {
     struct stat info;
     if (fstatat(dir_fd, path, &info, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(info.st_mode)) {
@@ -275,7 +278,7 @@ static bool protect(const fx_job *job, int dir_fd, const char *path, const fx_so
     return true;
 }
 
-static bool try_link(fx_job *job, const fx_source *source)
+static bool try_link(fx_job *job, const fx_link_source *source)
 {
     fxtap_call *call = job->call;
     char name[FX_NAME_MAX + 1];
@@ -292,8 +295,8 @@ static bool try_link(fx_job *job, const fx_source *source)
         path[at++] = '/';
         dir_fd = call->rank->fd;
     }
-    fx_slot_file(source->slot, source->stamp_us, path + at);
-    if (is_too_long(job, fx_slot_file(job->slot, job->stamp_us, name))) {
+    fx_slot_file_name(source->slot, source->stamp_us, path + at);
+    if (is_too_long(job, fx_slot_file_name(job->slot, job->stamp_us, name))) {
         errno = ENAMETOOLONG;
         return false;
     }
@@ -303,21 +306,21 @@ static bool try_link(fx_job *job, const fx_source *source)
     return fx_system.linkat(dir_fd, path, call->dir_fd, name, 0) == 0;
 }
 
-static bool link_to(fx_job *job, fx_source *source)
+static bool link_to(fx_job *job, fx_link_source *source)
 {
     fxtap_dump *dump = job->call->dump;
     if (try_link(job, source)) {
         return true;
     }
     bool is_refused = errno == EPERM || errno == ENOTSUP || errno == ENOSYS;
-    if (errno == ENOENT && source->folder != job->call->folder) { /* perhaps just being moved */
+    if (errno == ENOENT && source->folder != job->call->folder) { /* it may be moving */
         pthread_mutex_lock(&dump->contents.move);
         bool is_linked = fx_contents_find(&dump->contents, job, source) && try_link(job, source);
         pthread_mutex_unlock(&dump->contents.move);
         return is_linked;
     }
     if (is_refused) {
-        atomic_store(&dump->has_no_links, true); /* do not ask for each file again */
+        atomic_store(&dump->has_no_links, true); /* so that it is not tried for each file */
     }
     return false;
 }
@@ -329,12 +332,11 @@ static bool may_link(const fxtap_dump *dump)
 
 /* ---- jobs ---- */
 
-/* A file that will get more names is made read-only at once: that costs nothing, and changing it later two calls. */
+/* A file that will get more names is created read-only: that is free, changing it later costs two system calls. */
 static bool will_be_linked(const fx_job *job)
 {
-    return may_link(job->call->dump) &&
-           (atomic_load_explicit(&job->value->has_aliases, memory_order_relaxed) ||
-            atomic_load_explicit(&job->slot->was_linked, memory_order_relaxed));
+    return may_link(job->call->dump) && (atomic_load_explicit(&job->value->has_aliases, memory_order_relaxed) ||
+                                         atomic_load_explicit(&job->slot->was_linked, memory_order_relaxed));
 }
 
 static fxtap_status make_own_file(fx_job *job, bool read_only, void **scratch)
@@ -347,8 +349,8 @@ static fxtap_status make_own_file(fx_job *job, bool read_only, void **scratch)
 }
 
 typedef struct progress {
-    fx_job *work; /* still to be done */
-    fx_job **done;
+    fx_job *work; /* jobs to run */
+    fx_job **finished;
     void **scratch;
 } progress;
 
@@ -366,11 +368,11 @@ static fxtap_status write_for_all(progress *at, fx_job *job)
     return status;
 }
 
-/* A value's first name. False: it waits for another job's file. */
+/* Makes the file of a value's first name. False: the job waits for another job's file. */
 static bool place_first(progress *at, fx_job *job, fxtap_status *status)
 {
     fx_contents *contents = &job->call->dump->contents;
-    fx_source source;
+    fx_link_source source;
     *status = compute(job->value);
     if (*status != FXTAP_OK || job->call->dump->type == FXTAP_DUMP_STATS) {
         return true;
@@ -399,14 +401,14 @@ static bool place_first(progress *at, fx_job *job, fxtap_status *status)
     return true;
 }
 
-/* One more name of a value that has its file. */
+/* Makes another name of a value that has its file. */
 static fxtap_status place_alias(progress *at, fx_job *job)
 {
     fxtap_dump *dump = job->call->dump;
     if (dump->type == FXTAP_DUMP_STATS) {
         return FXTAP_OK;
     }
-    fx_source source;
+    fx_link_source source;
     fx_contents_get_file(&dump->contents, job->call, job->value, &source);
     if (may_link(dump) && link_to(job, &source)) {
         return FXTAP_OK;
@@ -441,17 +443,17 @@ static bool run_one(progress *at, fx_job *job)
     return true;
 }
 
-void fx_job_run(fx_job *job, void **scratch, fx_job **done)
+void fx_job_run(fx_job *job, void **scratch, fx_job **finished)
 {
     job->next = NULL;
-    progress at = {.work = job, .done = done, .scratch = scratch};
+    progress at = {.work = job, .finished = finished, .scratch = scratch};
     while (at.work != NULL) {
         fx_job *now = at.work;
         at.work = now->next;
         now->next = NULL;
         if (run_one(&at, now)) {
-            now->next = *done;
-            *done = now;
+            now->next = *finished;
+            *finished = now;
         }
     }
 }

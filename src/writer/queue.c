@@ -1,38 +1,42 @@
 /*
- * The queue of jobs: bounded in bytes, drained by workers and by callers that wait.
+ * The queue of jobs.
  *
- * What keeps every caller that waits from sleeping for good, all of it under the lock:
- *  1. No caller sleeps in `done` while a job is queued. It goes to sleep only when the queue is empty, and the job that
- *     makes the queue non-empty wakes all that sleep; each runs what is queued or has what it waited for. So a job needs
- *     no worker to be run: workers that sleep in `work` are woken for speed alone.
- *  2. Whatever a sleeping caller may wait for wakes it: the end of a job (its value, its memory, its room, its call),
- *     room given back unused, and a higher bound on room.
- *  3. Whoever sleeps for room has none: a reservation is taken whole or not at all.
- * Only a caller that keeps a reservation from being submitted can hold up another one.
+ * Workers, callers that wait and the threads of a team all run jobs in one loop, run_until_locked(); they differ only
+ * in what ends it. Its invariants, all under the lock:
+ *  1. A thread goes to sleep only when the queue is empty and what it waits for has not happened.
+ *  2. Whatever can end a caller's sleep wakes all callers before the lock is released: a job in an empty queue, the end
+ *     of a job (its value, its memory, its room, its call), room given back unused, a higher limit on room.
+ *  3. A caller that sleeps for room has none of its own: a reservation is taken whole or not at all.
+ * So no caller sleeps while a job is queued, and none depends on a worker. A worker may sleep while a few small jobs
+ * are queued: it is woken for speed alone, and when the queue stops. Only a caller that neither uses nor gives back its
+ * room can hold up another one.
  */
 #include <assert.h>
 #include <signal.h>
 #include <string.h>
 
-#include "writer/writer.h"
 #include "util/memory.h"
 #include "util/system.h"
+#include "writer/dump.h"
 
-/* A worker is woken for a big tensor at once, for small ones when there are some: waking costs more than they do. */
+/* A worker is woken at once for a large tensor, but only for several small ones: waking costs more than they do. */
 #define WAKE_BYTES (64 * 1024)
 #define WAKE_JOBS 16
-/* A batch goes through the lock together. */
+/* The jobs of a batch take the lock together. */
 #define BATCH_JOBS 32
 #define BATCH_BYTES (256 * 1024)
-#define MOST_AUTOMATIC_WORKERS 4
-/* Without workers a team works this much off at a time: enough to be worth its start, little enough to be in the cache. */
-#define LENT_BYTES ((uint64_t)16 << 20)
+#define MAX_AUTOMATIC_WORKERS 4
+/* What a team runs at a time where there are no workers: enough to be worth its start, and still in the cache. */
+#define TEAM_BYTES ((uint64_t)16 << 20)
+
+/* What ends a thread's work on the queue. Called with the lock held. */
+typedef bool (*ending)(fx_queue *queue, const void *context);
 
 static void init_locks(fx_queue *queue)
 {
     fx_short_lock_init(&queue->lock);
-    pthread_cond_init(&queue->work, NULL);
-    pthread_cond_init(&queue->done, NULL);
+    pthread_cond_init(&queue->workers.wake, NULL);
+    pthread_cond_init(&queue->callers.wake, NULL);
 }
 
 fxtap_status fx_queue_init(fx_queue *queue, uint64_t limit_bytes, unsigned n_threads, const fxtap_team *team)
@@ -45,7 +49,7 @@ fxtap_status fx_queue_init(fx_queue *queue, uint64_t limit_bytes, unsigned n_thr
         queue->n_processors = fx_processor_count();
         queue->team = team != NULL ? *team : (fxtap_team){NULL, NULL};
     }
-    queue->threads = fx_calloc(n_threads > 0 ? n_threads : MOST_AUTOMATIC_WORKERS, sizeof *queue->threads);
+    queue->threads = fx_calloc(n_threads > 0 ? n_threads : MAX_AUTOMATIC_WORKERS, sizeof *queue->threads);
     if (queue->threads == NULL) {
         return FXTAP_E_NOMEM;
     }
@@ -55,12 +59,12 @@ fxtap_status fx_queue_init(fx_queue *queue, uint64_t limit_bytes, unsigned n_thr
 
 static void wake_callers_locked(fx_queue *queue)
 {
-    if (queue->n_waiting > 0) {
-        pthread_cond_broadcast(&queue->done);
+    if (queue->callers.n > 0) {
+        pthread_cond_broadcast(&queue->callers.wake);
     }
 }
 
-/* Never fewer workers than before: those that run go on. */
+/* The number of workers never falls. */
 void fx_queue_adapt(fx_queue *queue)
 {
     if (queue->n_processors == 0) {
@@ -70,10 +74,10 @@ void fx_queue_adapt(fx_queue *queue)
     pthread_mutex_lock(&queue->lock);
     queue->n_team = size > 0 ? (unsigned)size : 0;
     unsigned n_free = queue->n_processors > queue->n_team ? queue->n_processors - queue->n_team : 0;
-    unsigned n_workers = n_free < MOST_AUTOMATIC_WORKERS ? n_free : MOST_AUTOMATIC_WORKERS;
+    unsigned n_workers = n_free < MAX_AUTOMATIC_WORKERS ? n_free : MAX_AUTOMATIC_WORKERS;
     queue->n_wanted = n_workers > queue->n_threads ? n_workers : queue->n_threads;
-    bool is_lent = queue->n_wanted == 0 && queue->limit_bytes > LENT_BYTES;
-    uint64_t room_bytes = is_lent ? LENT_BYTES : queue->limit_bytes;
+    bool needs_team = queue->n_wanted == 0 && queue->limit_bytes > TEAM_BYTES;
+    uint64_t room_bytes = needs_team ? TEAM_BYTES : queue->limit_bytes;
     if (atomic_exchange(&queue->room_bytes, room_bytes) < room_bytes) {
         wake_callers_locked(queue);
     }
@@ -99,11 +103,11 @@ static void push_locked(fx_queue *queue, fx_job *job)
     queue->queued_bytes += bytes_of(job);
 }
 
-/* Some jobs from the front: fewer when few are left, so that all threads end together. */
+/* Takes jobs from the front: fewer when few are left, so that all threads end at the same time. */
 static fx_job *pop_locked(fx_queue *queue)
 {
-    size_t n_runners = (size_t)queue->n_threads + (queue->n_team > 0 ? queue->n_team : 1);
-    size_t share = queue->n_queued / (2 * n_runners) + 1;
+    size_t n_running = (size_t)queue->n_threads + (queue->n_team > 0 ? queue->n_team : 1);
+    size_t share = queue->n_queued / (2 * n_running) + 1;
     size_t most = share < BATCH_JOBS ? share : BATCH_JOBS;
     fx_job *batch = queue->head;
     fx_job *last = NULL;
@@ -154,7 +158,7 @@ static void remove_pending_locked(fx_queue *queue, fx_job *job)
     atomic_fetch_sub_explicit(&queue->n_pending, 1, memory_order_release);
 }
 
-/* The end of a value's first job: the names that waited for it can be made. */
+/* The value's first job is finished: the jobs that waited for it can run. */
 static void finish_value_locked(fx_queue *queue, fx_job *job)
 {
     fx_value *value = job->value;
@@ -180,59 +184,76 @@ static void finish_locked(fx_queue *queue, fx_job *job)
         job->reserved_bytes = 0;
     }
     if (job->release != NULL) {
-        job->next = call->done;
-        call->done = job;
-        atomic_store_explicit(&call->has_done, true, memory_order_release);
+        job->next = call->finished;
+        call->finished = job;
+        atomic_store_explicit(&call->has_finished, true, memory_order_release);
     }
-    assert(call->n_open > 0);
-    call->n_open--;
+    assert(call->n_unfinished > 0);
+    call->n_unfinished--;
 }
 
-static void finish_all_locked(fx_queue *queue, fx_job *done)
+static void finish_all_locked(fx_queue *queue, fx_job *finished)
 {
-    while (done != NULL) {
-        fx_job *next = done->next;
-        finish_locked(queue, done);
-        done = next;
+    while (finished != NULL) {
+        fx_job *next = finished->next;
+        finish_locked(queue, finished);
+        finished = next;
     }
     wake_callers_locked(queue);
 }
 
-/* Runs a batch with the lock let go. */
+/* Runs a batch with the lock released. */
 static void run_batch_locked(fx_queue *queue, void **scratch)
 {
     fx_job *batch = pop_locked(queue);
     pthread_mutex_unlock(&queue->lock);
-    fx_job *done = NULL;
+    fx_job *finished = NULL;
     while (batch != NULL) {
         fx_job *next = batch->next;
-        fx_job_run(batch, scratch, &done);
+        fx_job_run(batch, scratch, &finished);
         batch = next;
     }
     pthread_mutex_lock(&queue->lock);
-    finish_all_locked(queue, done);
+    finish_all_locked(queue, finished);
+}
+
+static void run_until_locked(fx_queue *queue, fx_sleepers *sleepers, ending is_over, const void *context)
+{
+    void *scratch = NULL;
+    while (!is_over(queue, context)) {
+        if (queue->head != NULL) {
+            run_batch_locked(queue, &scratch);
+        } else {
+            sleepers->n++;
+            pthread_cond_wait(&sleepers->wake, &queue->lock);
+            sleepers->n--;
+        }
+    }
+    fx_free(scratch);
+}
+
+static bool is_empty(fx_queue *queue, const void *context)
+{
+    (void)context;
+    return queue->head == NULL;
+}
+
+static bool has_stopped(fx_queue *queue, const void *context)
+{
+    (void)context;
+    return queue->is_stopping && queue->head == NULL;
 }
 
 static void *run_worker(void *argument)
 {
     fx_queue *queue = argument;
-    void *scratch = NULL;
     pthread_mutex_lock(&queue->lock);
-    while (!queue->is_stopping || queue->head != NULL) {
-        if (queue->head != NULL) {
-            run_batch_locked(queue, &scratch);
-        } else {
-            queue->n_idle++;
-            pthread_cond_wait(&queue->work, &queue->lock);
-            queue->n_idle--;
-        }
-    }
+    run_until_locked(queue, &queue->workers, has_stopped, NULL);
     pthread_mutex_unlock(&queue->lock);
-    fx_free(scratch);
     return NULL;
 }
 
-/* Signals are the process's business: they go to its other threads. */
+/* Workers block all signals: those are for the process's other threads. */
 static void start_threads_locked(fx_queue *queue)
 {
     sigset_t all, before;
@@ -240,7 +261,7 @@ static void start_threads_locked(fx_queue *queue)
     pthread_sigmask(SIG_SETMASK, &all, &before);
     while (queue->n_threads < queue->n_wanted) {
         if (pthread_create(&queue->threads[queue->n_threads], NULL, run_worker, queue) != 0) {
-            queue->n_wanted = queue->n_threads; /* callers do the work themselves */
+            queue->n_wanted = queue->n_threads; /* callers run the jobs themselves */
             break;
         }
         fx_name_thread(queue->threads[queue->n_threads++], "fxtap writer");
@@ -248,26 +269,22 @@ static void start_threads_locked(fx_queue *queue)
     pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
-/* In the calling thread, all that is queued. */
-static void work_off(void *argument)
+/* Runs all that is queued in the calling thread. */
+static void run_all(void *argument)
 {
     fx_queue *queue = argument;
-    void *scratch = NULL;
     pthread_mutex_lock(&queue->lock);
-    while (queue->head != NULL) {
-        run_batch_locked(queue, &scratch);
-    }
+    run_until_locked(queue, &queue->callers, is_empty, NULL);
     pthread_mutex_unlock(&queue->lock);
-    fx_free(scratch);
 }
 
 void fx_queue_stop(fx_queue *queue)
 {
     pthread_mutex_lock(&queue->lock);
     queue->is_stopping = true;
-    pthread_cond_broadcast(&queue->work);
+    pthread_cond_broadcast(&queue->workers.wake);
     pthread_mutex_unlock(&queue->lock);
-    work_off(queue);
+    run_all(queue);
     for (unsigned i = 0; i < queue->n_threads; i++) {
         pthread_join(queue->threads[i], NULL);
     }
@@ -277,20 +294,20 @@ void fx_queue_stop(fx_queue *queue)
 void fx_queue_destroy(fx_queue *queue)
 {
     pthread_mutex_destroy(&queue->lock);
-    pthread_cond_destroy(&queue->work);
-    pthread_cond_destroy(&queue->done);
+    pthread_cond_destroy(&queue->workers.wake);
+    pthread_cond_destroy(&queue->callers.wake);
     fx_free(queue->threads);
 }
 
 void fx_queue_after_fork(fx_queue *queue)
 {
-    init_locks(queue); /* those of the parent may be held, by threads that are not here */
+    init_locks(queue); /* threads of the parent may hold the old ones */
     queue->head = queue->tail = queue->pending = NULL;
     queue->n_queued = 0;
     queue->queued_bytes = 0;
     atomic_store(&queue->used_bytes, 0);
-    queue->n_idle = queue->n_waiting = queue->n_threads = 0;
-    queue->team = (fxtap_team){NULL, NULL}; /* its threads are not here either */
+    queue->workers.n = queue->callers.n = queue->n_threads = 0;
+    queue->team = (fxtap_team){NULL, NULL}; /* its threads do not exist here */
     atomic_store(&queue->n_pending, 0);
 }
 
@@ -298,7 +315,7 @@ void fx_queue_add(fx_queue *queue, fx_job *job)
 {
     fx_value *awaited = job->is_first ? job->value->source : job->value;
     pthread_mutex_lock(&queue->lock);
-    job->call->n_open++;
+    job->call->n_unfinished++;
     add_pending_locked(queue, job);
     if (awaited != NULL && atomic_load(&awaited->state) == FX_VALUE_PENDING) {
         job->next = NULL;
@@ -313,8 +330,8 @@ void fx_queue_add(fx_queue *queue, fx_job *job)
         if (queue->n_threads < queue->n_wanted) {
             start_threads_locked(queue);
         }
-        if (queue->n_idle > 0 && (queue->queued_bytes >= WAKE_BYTES || queue->n_queued >= WAKE_JOBS)) {
-            pthread_cond_signal(&queue->work);
+        if (queue->workers.n > 0 && (queue->queued_bytes >= WAKE_BYTES || queue->n_queued >= WAKE_JOBS)) {
+            pthread_cond_signal(&queue->workers.wake);
         }
     }
     pthread_mutex_unlock(&queue->lock);
@@ -323,31 +340,19 @@ void fx_queue_add(fx_queue *queue, fx_job *job)
 void fx_queue_run_now(fx_queue *queue, fx_job *job)
 {
     pthread_mutex_lock(&queue->lock);
-    job->call->n_open++;
+    job->call->n_unfinished++;
     add_pending_locked(queue, job);
     pthread_mutex_unlock(&queue->lock);
     void *scratch = NULL;
-    fx_job *done = NULL;
-    fx_job_run(job, &scratch, &done);
+    fx_job *finished = NULL;
+    fx_job_run(job, &scratch, &finished);
     fx_free(scratch);
     pthread_mutex_lock(&queue->lock);
-    finish_all_locked(queue, done);
+    finish_all_locked(queue, finished);
     pthread_mutex_unlock(&queue->lock);
 }
 
-/* One step of a caller that waits: works where there is work, else sleeps until something is done. */
-static void help_or_wait_locked(fx_queue *queue, void **scratch)
-{
-    if (queue->head != NULL) {
-        run_batch_locked(queue, scratch);
-        return;
-    }
-    queue->n_waiting++;
-    pthread_cond_wait(&queue->done, &queue->lock);
-    queue->n_waiting--;
-}
-
-void fx_queue_lend(fx_queue *queue, void (*work)(void *), void *argument)
+void fx_queue_run_team(fx_queue *queue, void (*work)(void *), void *argument)
 {
     pthread_mutex_lock(&queue->lock);
     bool is_worth_it = queue->team.run != NULL && queue->n_team > 1 && queue->n_queued > 1;
@@ -359,16 +364,20 @@ void fx_queue_lend(fx_queue *queue, void (*work)(void *), void *argument)
     }
 }
 
-/* Without workers a caller that must wait works everything off first, with its team. False: there was nothing. */
-static bool work_off_locked(fx_queue *queue)
+/* Without workers a caller that must wait has its team run all that is queued first. */
+static void run_all_with_team_locked(fx_queue *queue)
 {
-    bool is_ours = queue->n_threads == 0 && queue->head != NULL;
-    if (is_ours) {
+    if (queue->n_threads == 0 && queue->head != NULL) {
         pthread_mutex_unlock(&queue->lock);
-        fx_queue_lend(queue, work_off, queue);
+        fx_queue_run_team(queue, run_all, queue);
         pthread_mutex_lock(&queue->lock);
     }
-    return is_ours;
+}
+
+static bool is_done(fx_queue *queue, const void *value)
+{
+    (void)queue;
+    return atomic_load(&((const fx_value *)value)->state) != FX_VALUE_PENDING;
 }
 
 void fx_queue_wait_value(fx_queue *queue, fx_value *value)
@@ -376,24 +385,22 @@ void fx_queue_wait_value(fx_queue *queue, fx_value *value)
     if (atomic_load_explicit(&value->state, memory_order_acquire) != FX_VALUE_PENDING) {
         return;
     }
-    void *scratch = NULL;
     pthread_mutex_lock(&queue->lock);
-    while (atomic_load(&value->state) == FX_VALUE_PENDING) {
-        help_or_wait_locked(queue, &scratch);
-    }
+    run_until_locked(queue, &queue->callers, is_done, value);
     pthread_mutex_unlock(&queue->lock);
-    fx_free(scratch);
 }
 
-void fx_queue_drain(fx_queue *queue, fxtap_call *call)
+static bool is_finished(fx_queue *queue, const void *call)
 {
-    void *scratch = NULL;
+    (void)queue;
+    return ((const fxtap_call *)call)->n_unfinished == 0;
+}
+
+void fx_queue_wait_call(fx_queue *queue, fxtap_call *call)
+{
     pthread_mutex_lock(&queue->lock);
-    while (call->n_open > 0) {
-        help_or_wait_locked(queue, &scratch);
-    }
+    run_until_locked(queue, &queue->callers, is_finished, call);
     pthread_mutex_unlock(&queue->lock);
-    fx_free(scratch);
 }
 
 static bool has_room(fx_queue *queue, uint64_t used_bytes, uint64_t n_bytes)
@@ -402,11 +409,12 @@ static bool has_room(fx_queue *queue, uint64_t used_bytes, uint64_t n_bytes)
     return used_bytes == 0 || (n_bytes <= room_bytes && used_bytes <= room_bytes - n_bytes);
 }
 
-static bool take_room(fx_queue *queue, uint64_t n_bytes)
+static bool take_room(fx_queue *queue, const void *n_bytes)
 {
+    uint64_t more = *(const uint64_t *)n_bytes;
     uint64_t used = atomic_load(&queue->used_bytes);
-    while (has_room(queue, used, n_bytes)) {
-        if (atomic_compare_exchange_weak(&queue->used_bytes, &used, used + n_bytes)) {
+    while (has_room(queue, used, more)) {
+        if (atomic_compare_exchange_weak(&queue->used_bytes, &used, used + more)) {
             return true;
         }
     }
@@ -415,20 +423,14 @@ static bool take_room(fx_queue *queue, uint64_t n_bytes)
 
 bool fx_queue_reserve(fx_queue *queue, uint64_t n_bytes, bool wait)
 {
-    if (take_room(queue, n_bytes)) { /* mostly: without the lock */
-        return true;
+    bool is_taken = take_room(queue, &n_bytes); /* usually, and then without the lock */
+    if (!is_taken && wait) {
+        pthread_mutex_lock(&queue->lock);
+        run_all_with_team_locked(queue);
+        run_until_locked(queue, &queue->callers, take_room, &n_bytes);
+        pthread_mutex_unlock(&queue->lock);
+        is_taken = true;
     }
-    void *scratch = NULL;
-    pthread_mutex_lock(&queue->lock);
-    bool is_taken = take_room(queue, n_bytes);
-    while (wait && !is_taken) {
-        if (!work_off_locked(queue)) {
-            help_or_wait_locked(queue, &scratch);
-        }
-        is_taken = take_room(queue, n_bytes);
-    }
-    pthread_mutex_unlock(&queue->lock);
-    fx_free(scratch);
     return is_taken;
 }
 
@@ -440,14 +442,20 @@ void fx_queue_unreserve(fx_queue *queue, uint64_t n_bytes)
     pthread_mutex_unlock(&queue->lock);
 }
 
-static bool overlaps_locked(const fx_queue *queue, const void *first, const void *end)
+typedef struct memory_range {
+    const char *first;
+    const char *end;
+} memory_range;
+
+/* No pending job reads the memory. */
+static bool is_unread(fx_queue *queue, const void *context)
 {
-    for (const fx_job *job = queue->pending; job != NULL; job = job->pending_next) {
-        if ((const char *)job->first < (const char *)end && (const char *)first < (const char *)job->end) {
-            return true;
-        }
+    const memory_range *range = context;
+    const fx_job *job = queue->pending;
+    while (job != NULL && ((const char *)job->first >= range->end || range->first >= (const char *)job->end)) {
+        job = job->pending_next;
     }
-    return false;
+    return job == NULL;
 }
 
 bool fx_queue_overlaps(fx_queue *queue, const void *first, const void *end)
@@ -456,35 +464,31 @@ bool fx_queue_overlaps(fx_queue *queue, const void *first, const void *end)
         return false;
     }
     pthread_mutex_lock(&queue->lock);
-    bool found = overlaps_locked(queue, first, end);
+    bool is_free = is_unread(queue, &(memory_range){first, end});
     pthread_mutex_unlock(&queue->lock);
-    return found;
+    return !is_free;
 }
 
-void fx_queue_settle(fx_queue *queue, const void *first, const void *end)
+void fx_queue_wait_memory(fx_queue *queue, const void *first, const void *end)
 {
     if (atomic_load_explicit(&queue->n_pending, memory_order_acquire) == 0) {
         return;
     }
-    void *scratch = NULL;
     pthread_mutex_lock(&queue->lock);
-    (void)work_off_locked(queue);
-    while (overlaps_locked(queue, first, end)) {
-        help_or_wait_locked(queue, &scratch);
-    }
+    run_all_with_team_locked(queue);
+    run_until_locked(queue, &queue->callers, is_unread, &(memory_range){first, end});
     pthread_mutex_unlock(&queue->lock);
-    fx_free(scratch);
 }
 
-fx_job *fx_queue_take_done(fx_queue *queue, fxtap_call *call)
+fx_job *fx_queue_take_finished(fx_queue *queue, fxtap_call *call)
 {
-    if (!atomic_load_explicit(&call->has_done, memory_order_acquire)) {
+    if (!atomic_load_explicit(&call->has_finished, memory_order_acquire)) {
         return NULL;
     }
     pthread_mutex_lock(&queue->lock);
-    fx_job *done = call->done;
-    call->done = NULL;
-    atomic_store_explicit(&call->has_done, false, memory_order_relaxed);
+    fx_job *finished = call->finished;
+    call->finished = NULL;
+    atomic_store_explicit(&call->has_finished, false, memory_order_relaxed);
     pthread_mutex_unlock(&queue->lock);
-    return done;
+    return finished;
 }

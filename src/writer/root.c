@@ -1,14 +1,15 @@
-/* The dump root as one absolute path. */
+/* The dump root as an absolute path. */
 #include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "writer/writer.h"
+#include "util/error.h"
 #include "util/memory.h"
+#include "writer/root.h"
 
-/* Appends what does not exist yet: empty parts and "." dropped, ".." takes one part away. */
+/* Appends the parts that do not exist: drops empty ones and ".", removes a part for "..". */
 static void append_parts(char *path, const char *parts)
 {
     while (*parts != '\0') {
@@ -29,7 +30,7 @@ static void append_parts(char *path, const char *parts)
     }
 }
 
-/* The longest part of `path` that can be resolved, and where the rest begins. What is wrong with it shows in use. */
+/* Resolves the longest prefix of `path` that exists; *rest_out is the rest. Errors in it show up when it is used. */
 static bool resolve_existing(char *path, char real[PATH_MAX], const char **rest_out)
 {
     size_t length = strlen(path);

@@ -18,7 +18,7 @@ uint64_t fx_steps_next(const fx_steps *steps)
     return steps->n_ranges > 0 ? steps->ranges[steps->n_ranges - 1].end : 0;
 }
 
-/* The first range that ends behind `step`; n_ranges where none does. Mostly the last one, or none. */
+/* The first range that ends after `step`; n_ranges: none. Usually the last one, or none. */
 static size_t find(const fx_steps *steps, uint64_t step)
 {
     size_t i = steps->n_ranges;

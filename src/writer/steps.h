@@ -1,10 +1,10 @@
 /*
- * steps.h - the step numbers of one graph that are taken, as ranges: as good as always one, from 0. Not thread-safe: the
- * owner locks.
+ * steps.h - the step numbers of one graph that are taken, as ranges: nearly always a single one, from 0. Not
+ * thread-safe: the owner locks.
  *
- * A number is taken when a call begins, so that steps count in the order of starting whatever ends first. A call that
- * fails gives its number back: the next one to begin has it again, unless a later call has begun meanwhile; then it
- * stays free for a caller who asks for it.
+ * A number is taken when a call begins, so that steps are numbered in the order of beginning. A call that fails gives
+ * its number back: the next call to begin takes it, unless a later one has begun meanwhile; then it stays free for a
+ * caller that asks for it.
  */
 #ifndef FX_WRITER_STEPS_H
 #define FX_WRITER_STEPS_H
@@ -30,7 +30,7 @@ typedef struct fx_steps {
 } fx_steps;
 
 void fx_steps_clear(fx_steps *steps);
-/* The number after all that are taken. */
+/* One more than the highest taken number. */
 uint64_t fx_steps_next(const fx_steps *steps);
 /* FXTAP_E_EXISTS when it is taken, FXTAP_E_INVALID over FX_STEP_LAST, FXTAP_E_NOMEM. */
 fxtap_status fx_steps_take(fx_steps *steps, uint64_t step);

@@ -1,4 +1,4 @@
-/* The folders of a dump: made when they are needed, a step moved into place whole. */
+/* The folders of a dump: made when they are needed; a step's folder is moved into place as a whole. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -8,12 +8,12 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "writer/writer.h"
 #include "util/memory.h"
 #include "util/system.h"
+#include "writer/dump.h"
 
 #define OPEN_FOLDER (O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-#define MOST_TRIES 100000 /* of numbers appended to a name that is taken */
+#define MAX_TRIES 100000 /* suffixes for a name that is taken */
 
 fxtap_status fx_tree_error(const fxtap_call *call, int error_number, const char *action, const char *name)
 {
@@ -30,7 +30,7 @@ static fxtap_status error_in_rank(const fxtap_dump *dump, int error_number, cons
     return fx_error_errno(error_number, action, path);
 }
 
-/* mkdir -p of an absolute path. A link in it is followed: the root is where the user says. */
+/* mkdir -p of an absolute path. Symbolic links in it are followed: the user chose the root. */
 static fxtap_status make_root(const char *root)
 {
     if (fx_system.mkdirat(AT_FDCWD, root, 0777) == 0 || errno == EEXIST) {
@@ -57,7 +57,7 @@ static fxtap_status make_root(const char *root)
     return status;
 }
 
-/* A folder of ours inside the tree: made when it is not there, refused when it is a link to elsewhere. */
+/* Opens a folder inside the tree, made if it does not exist. A symbolic link is an error. */
 static int enter_folder(int parent_fd, const char *name)
 {
     if (fx_system.mkdirat(parent_fd, name, 0777) != 0 && errno != EEXIST) {
@@ -66,7 +66,7 @@ static int enter_folder(int parent_fd, const char *name)
     return fx_system.openat(parent_fd, name, OPEN_FOLDER | O_NOFOLLOW, 0);
 }
 
-static fxtap_status open_rank(const fxtap_dump *dump, fx_rank **out)
+static fxtap_status open_rank(const fxtap_dump *dump, fx_rank_folder **out)
 {
     fxtap_status status = make_root(dump->root_path);
     if (status != FXTAP_OK) {
@@ -76,7 +76,7 @@ static fxtap_status open_rank(const fxtap_dump *dump, fx_rank **out)
     if (root_fd < 0) {
         return fx_error_errno(errno, "open the folder", dump->root_path);
     }
-    fx_rank *rank = fx_calloc(1, sizeof *rank);
+    fx_rank_folder *rank = fx_calloc(1, sizeof *rank);
     struct stat info;
     if (rank == NULL) {
         status = FXTAP_E_NOMEM;
@@ -101,14 +101,14 @@ done:
     return status;
 }
 
-static bool is_current(const fxtap_dump *dump, const fx_rank *rank)
+static bool is_current(const fxtap_dump *dump, const fx_rank_folder *rank)
 {
     struct stat info;
     return rank != NULL && stat(dump->rank_path, &info) == 0 && info.st_dev == rank->device &&
            info.st_ino == rank->inode;
 }
 
-static void drop_user(fx_rank *rank)
+static void drop_user(fx_rank_folder *rank)
 {
     if (rank != NULL && --rank->n_users == 0) {
         fx_system.close(rank->fd);
@@ -116,20 +116,20 @@ static void drop_user(fx_rank *rank)
     }
 }
 
-fxtap_status fx_tree_enter(fxtap_dump *dump, fx_rank **out)
+fxtap_status fx_tree_acquire_rank(fxtap_dump *dump, fx_rank_folder **out)
 {
     fxtap_status status = FXTAP_OK;
-    bool is_new = false;
     pthread_mutex_lock(&dump->rank_lock);
     if (!is_current(dump, dump->open_rank)) {
-        fx_rank *fresh = NULL;
+        fx_rank_folder *fresh = NULL;
         status = open_rank(dump, &fresh);
         if (status == FXTAP_OK) {
             drop_user(dump->open_rank);
             dump->open_rank = fresh;
             fresh->n_users = 1;
             fresh->number = ++dump->n_ranks;
-            is_new = true;
+            /* The files known so far were in a folder that is gone. Under the lock: then no call has added new ones. */
+            fx_contents_forget(&dump->contents);
         }
     }
     if (status == FXTAP_OK) {
@@ -137,23 +137,20 @@ fxtap_status fx_tree_enter(fxtap_dump *dump, fx_rank **out)
         *out = dump->open_rank;
     }
     pthread_mutex_unlock(&dump->rank_lock);
-    if (is_new) {
-        fx_contents_forget(&dump->contents); /* what it names was in a folder that is gone */
-    }
     return status;
 }
 
-void fx_tree_leave(fxtap_dump *dump, fx_rank *rank)
+void fx_tree_release_rank(fxtap_dump *dump, fx_rank_folder *rank)
 {
     pthread_mutex_lock(&dump->rank_lock);
     drop_user(rank);
     pthread_mutex_unlock(&dump->rank_lock);
 }
 
-/* The partial folder's name has the run's number, so that it never was another step's. */
+/* The partial folder's name contains the run's number, so that no other step ever had it. */
 static fxtap_status make_partial(fxtap_call *call, int graph_fd)
 {
-    for (unsigned i = 0; i < MOST_TRIES; i++) {
+    for (unsigned i = 0; i < MAX_TRIES; i++) {
         char name[64];
         int length = snprintf(name, sizeof name, ".%llu-%lld", (unsigned long long)call->number,
                               (long long)atomic_load(&call->dump->index.run));
@@ -200,7 +197,7 @@ static uint64_t now_ns(void)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-void fx_folder_set_path(fx_contents *contents, fx_folder *folder, const char *path)
+void fx_contents_set_path(fx_contents *contents, fx_step_folder *folder, const char *path)
 {
     pthread_mutex_lock(&contents->lock);
     snprintf(folder->path, sizeof folder->path, "%s", path);
@@ -213,7 +210,7 @@ static bool cannot_noreplace(int error_number)
     return error_number == EINVAL || error_number == ENOSYS || error_number == ENOTSUP;
 }
 
-/* Moves a file without overwriting, also where the file system has no such rename. 0, or -1 and errno. */
+/* Moves a file without overwriting, even if the file system has no such rename. 0, or -1 and errno. */
 static int move_file(int from_fd, const char *from, int to_fd, const char *to)
 {
     if (fx_system.rename(from_fd, from, to_fd, to, 1) == 0) {
@@ -228,7 +225,7 @@ static int move_file(int from_fd, const char *from, int to_fd, const char *to)
     if (errno == EEXIST) {
         return -1;
     }
-    struct stat info; /* no hard links, or no more of them: look, then move */
+    struct stat info; /* no hard links, or too many: check, then rename */
     if (fstatat(to_fd, to, &info, AT_SYMLINK_NOFOLLOW) == 0) {
         errno = EEXIST;
         return -1;
@@ -236,10 +233,10 @@ static int move_file(int from_fd, const char *from, int to_fd, const char *to)
     return fx_system.rename(from_fd, from, to_fd, to, 0);
 }
 
-/* The end of the run of one node that begins at entry `first`: entries of the same node and stamp. */
+/* The end of one run of a node, which begins at entry `first`: entries with the same node and stamp. */
 static size_t run_end(const fxtap_call *call, size_t first)
 {
-    const fx_entry *entries = call->entries;
+    const fx_call_entry *entries = call->entries;
     size_t end = first + 1;
     while (end < call->n_entries && entries[end].slot->node == entries[first].slot->node &&
            entries[end].stamp_us == entries[first].stamp_us) {
@@ -248,28 +245,28 @@ static size_t run_end(const fxtap_call *call, size_t first)
     return end;
 }
 
-static bool has_file(const fx_entry *entry)
+static bool has_file(const fx_call_entry *entry)
 {
     return entry->job != NULL && entry->job->is_written;
 }
 
-/* Moves the files of entries [first, end) to `stamp_us`; all or none. */
+/* Moves the files of entries [first, end) to the stamp `stamp_us`: all or none. */
 static int move_run(fxtap_call *call, int step_fd, size_t first, size_t end, uint64_t stamp_us)
 {
     char from[FX_NAME_MAX + 1];
     char to[FX_NAME_MAX + 1];
     for (size_t i = first; i < end; i++) {
-        const fx_entry *entry = &call->entries[i];
-        fx_slot_file(entry->slot, entry->stamp_us, from);
-        fx_slot_file(entry->slot, stamp_us, to);
+        const fx_call_entry *entry = &call->entries[i];
+        fx_slot_file_name(entry->slot, entry->stamp_us, from);
+        fx_slot_file_name(entry->slot, stamp_us, to);
         if (!has_file(entry) || move_file(call->dir_fd, from, step_fd, to) == 0) {
             continue;
         }
         int error_number = errno;
         while (i-- > first) {
             entry = &call->entries[i];
-            fx_slot_file(entry->slot, entry->stamp_us, from);
-            fx_slot_file(entry->slot, stamp_us, to);
+            fx_slot_file_name(entry->slot, entry->stamp_us, from);
+            fx_slot_file_name(entry->slot, stamp_us, to);
             if (has_file(entry)) {
                 move_file(step_fd, to, call->dir_fd, from);
             }
@@ -280,14 +277,14 @@ static int move_run(fxtap_call *call, int step_fd, size_t first, size_t end, uin
     return 0;
 }
 
-static fxtap_status merge_run(fxtap_call *call, int step_fd, size_t first, size_t end, bool *bumped_out)
+static fxtap_status merge_run(fxtap_call *call, int step_fd, size_t first, size_t end, bool *restamped_out)
 {
     uint64_t given = call->entries[first].stamp_us;
     uint64_t stamp = given;
     while (move_run(call, step_fd, first, end, stamp) != 0) {
-        if (errno != EEXIST || stamp - given >= MOST_TRIES * 10u) {
+        if (errno != EEXIST || stamp - given >= MAX_TRIES * 10u) {
             char name[FX_NAME_MAX + 1];
-            fx_slot_file(call->entries[first].slot, stamp, name);
+            fx_slot_file_name(call->entries[first].slot, stamp, name);
             return fx_tree_error(call, errno, "move into the step", name);
         }
         stamp++;
@@ -297,12 +294,12 @@ static fxtap_status merge_run(fxtap_call *call, int step_fd, size_t first, size_
             fx_contents_restamp(&call->dump->contents, call->entries[i].job, stamp);
         }
         call->entries[i].stamp_us = stamp;
-        *bumped_out = true;
+        *restamped_out = true;
     }
     return FXTAP_OK;
 }
 
-static fxtap_status merge(fxtap_call *call, const char *final, bool *bumped_out)
+static fxtap_status merge(fxtap_call *call, const char *final, bool *restamped_out)
 {
     int step_fd = fx_system.openat(call->rank->fd, final, OPEN_FOLDER | O_NOFOLLOW, 0);
     if (step_fd < 0) {
@@ -311,7 +308,7 @@ static fxtap_status merge(fxtap_call *call, const char *final, bool *bumped_out)
     fxtap_status status = FXTAP_OK;
     for (size_t first = 0; status == FXTAP_OK && first < call->n_entries;) {
         size_t end = run_end(call, first);
-        status = merge_run(call, step_fd, first, end, bumped_out);
+        status = merge_run(call, step_fd, first, end, restamped_out);
         first = end;
     }
     if (status == FXTAP_OK && unlinkat(call->rank->fd, call->partial, AT_REMOVEDIR) != 0) {
@@ -327,7 +324,7 @@ static int move_folder(fxtap_call *call, const char *final)
     if (fx_system.rename(fd, call->partial, fd, final, 1) == 0) {
         return 0;
     }
-    if (cannot_noreplace(errno)) { /* a plain rename replaces an empty folder at most */
+    if (cannot_noreplace(errno)) { /* a plain rename replaces nothing but an empty folder */
         return fx_system.rename(fd, call->partial, fd, final, 0);
     }
     return -1;
@@ -338,7 +335,7 @@ void fx_tree_step_path(const fxtap_call *call, uint64_t step, char *dst, size_t 
     snprintf(dst, capacity, "graph_%u/%llu", call->capture->graph_id, (unsigned long long)step);
 }
 
-fxtap_status fx_tree_publish(fxtap_call *call, uint64_t step, bool *bumped_out)
+fxtap_status fx_tree_publish(fxtap_call *call, uint64_t step, bool *restamped_out)
 {
     fxtap_dump *dump = call->dump;
     char final[sizeof call->partial];
@@ -347,10 +344,10 @@ fxtap_status fx_tree_publish(fxtap_call *call, uint64_t step, bool *bumped_out)
     pthread_mutex_lock(&dump->contents.move);
     if (move_folder(call, final) != 0) {
         bool is_taken = errno == EEXIST || errno == ENOTEMPTY || errno == ENOTDIR;
-        status = is_taken ? merge(call, final, bumped_out) : fx_tree_error(call, errno, "move into place", "");
+        status = is_taken ? merge(call, final, restamped_out) : fx_tree_error(call, errno, "move into place", "");
     }
     if (status == FXTAP_OK) {
-        fx_folder_set_path(&dump->contents, call->folder, final);
+        fx_contents_set_path(&dump->contents, call->folder, final);
     }
     pthread_mutex_unlock(&dump->contents.move);
     return status;
@@ -367,10 +364,10 @@ fxtap_status fx_tree_fail(fxtap_call *call, uint64_t step)
         struct stat info;
         bool is_taken = fstatat(call->rank->fd, final, &info, AT_SYMLINK_NOFOLLOW) == 0;
         if (!is_taken && move_folder(call, final) == 0) {
-            fx_folder_set_path(&dump->contents, call->folder, final);
+            fx_contents_set_path(&dump->contents, call->folder, final);
             break;
         }
-        if (n == MOST_TRIES || (!is_taken && errno != EEXIST && errno != ENOTEMPTY)) {
+        if (n == MAX_TRIES || (!is_taken && errno != EEXIST && errno != ENOTEMPTY)) {
             status = fx_tree_error(call, errno, "move into place", "");
             break;
         }
@@ -386,11 +383,11 @@ void fx_tree_end(fxtap_call *call)
         call->dir_fd = -1;
     }
     if (call->folder != NULL) {
-        fx_folder_release(&call->dump->contents, call->folder);
+        fx_contents_release_folder(&call->dump->contents, call->folder);
         call->folder = NULL;
     }
     if (call->rank != NULL) {
-        fx_tree_leave(call->dump, call->rank);
+        fx_tree_release_rank(call->dump, call->rank);
         call->rank = NULL;
     }
 }

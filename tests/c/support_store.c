@@ -40,6 +40,26 @@ fxtap_dump *ss_open(const fxtap_dump_options *options)
     return dump;
 }
 
+struct ss_fixture fixture;
+
+int ss_set_up(void **state)
+{
+    (void)state;
+    fixture.root = tree_create();
+    fxtap_dump_options options = ss_options(fixture.root);
+    fixture.dump = ss_open(&options);
+    fixture.capture = ss_capture(fixture.dump, 1, 2);
+    return 0;
+}
+
+int ss_tear_down(void **state)
+{
+    (void)state;
+    fxtap_dump_close(fixture.dump);
+    tree_remove(fixture.root);
+    return 0;
+}
+
 fxtap_capture *ss_named(fxtap_dump *dump, uint32_t graph_id, size_t n, const char *const *names)
 {
     fxtap_graph *graph = sg_graph(FXTAP_GRAPH_INFERENCE);

@@ -12,6 +12,15 @@
 fxtap_dump_options ss_options(const char *root);
 fxtap_dump *ss_open(const fxtap_dump_options *options);
 
+/* cmocka's set-up and tear-down for tests that have one dump of one graph each (graph 1, two relus). */
+extern struct ss_fixture {
+    char *root;
+    fxtap_dump *dump; /* NULL: the test has closed it */
+    fxtap_capture *capture;
+} fixture;
+int ss_set_up(void **state);
+int ss_tear_down(void **state);
+
 /* A graph of `n` relu operators, n0 of placeholder x, each of the one before it, registered under `graph_id`. */
 fxtap_capture *ss_capture(fxtap_dump *dump, uint32_t graph_id, size_t n);
 /* A graph of operators with these names. */

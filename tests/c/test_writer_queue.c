@@ -1,9 +1,9 @@
-/* Callers that wait for each other through the queue: none of them sleeps while there is work. */
+/* Callers that wait for each other through the queue, with real threads: none sleeps while a job is queued. */
 #include <pthread.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "writer/writer.h"
+#include "writer/dump.h"
 #include "support_cmocka.h"
 #include "support_store.h"
 #include "support_tree.h"
@@ -11,7 +11,7 @@
 
 #define PATIENCE_S 10
 #define ROOM_BYTES 4096
-#define LENT_BYTES ((uint64_t)16 << 20)
+#define TEAM_BYTES ((uint64_t)16 << 20)
 
 static int team_size;
 
@@ -27,7 +27,7 @@ static void run(void (*work)(void *), void *argument)
 
 static const fxtap_team team = {size, run};
 
-/* n_threads workers; 0: none, every processor is the team's. */
+/* n_threads workers; 0: none, the team uses every processor. */
 static fxtap_dump *open_queue(const char *root, int32_t n_threads, uint64_t queue_bytes)
 {
     fxtap_dump_options options = ss_options(root);
@@ -58,7 +58,7 @@ static void *reserve_and_end(void *argument)
     return NULL;
 }
 
-/* Starts a thread that wants room, and returns when it sleeps. */
+/* Starts a thread that waits for room, and returns once it sleeps. */
 static void start(waiter *self, fxtap_dump *dump)
 {
     unsigned n_waiting = 0;
@@ -66,7 +66,7 @@ static void start(waiter *self, fxtap_dump *dump)
     for (int i = 0; i < PATIENCE_S * 1000 && n_waiting == 0; i++) {
         usleep(1000);
         pthread_mutex_lock(&dump->queue.lock);
-        n_waiting = dump->queue.n_waiting;
+        n_waiting = dump->queue.callers.n;
         pthread_mutex_unlock(&dump->queue.lock);
     }
     assert_int_equal(n_waiting, 1);
@@ -78,7 +78,7 @@ static void expect_end(const waiter *self)
     clock_gettime(CLOCK_REALTIME, &until);
     until.tv_sec += PATIENCE_S;
     if (pthread_timedjoin_np(self->thread, NULL, &until) != 0) {
-        fail_msg("the thread that waits for room sleeps on");
+        fail_msg("the thread that waits for room is not woken");
     }
     assert_int_equal(self->status, FXTAP_OK);
 }
@@ -122,16 +122,16 @@ static void test_submit_wakes_with_idle_workers(void **state)
     expect_submit_wakes(2);
 }
 
-/* A team that has become smaller lets more be queued: whoever waits for room has it. */
+/* When the team becomes smaller the limit rises: a caller that waits for room gets it. */
 static void test_more_room_wakes(void **state)
 {
     (void)state;
     char *root = tree_create();
-    fxtap_dump *dump = open_queue(root, 0, 4 * LENT_BYTES);
+    fxtap_dump *dump = open_queue(root, 0, 4 * TEAM_BYTES);
     fxtap_capture *capture = ss_capture(dump, 1, 1);
     waiter other = {.capture = ss_capture(dump, 2, 1), .n_bytes = 1};
     fxtap_call *call = ss_begin(capture);
-    assert_int_equal(fxtap_call_reserve(call, LENT_BYTES, true), FXTAP_OK);
+    assert_int_equal(fxtap_call_reserve(call, TEAM_BYTES, true), FXTAP_OK);
     start(&other, dump);
     team_size = 0;
     assert_int_equal(fxtap_call_end(ss_begin(capture), NULL), FXTAP_OK);

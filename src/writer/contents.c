@@ -1,13 +1,13 @@
-/* Which file has which contents, so that equal ones are written once. */
+/* Which file holds which contents, so that equal contents are written once. */
 #include <string.h>
 
-#include "writer/writer.h"
 #include "util/memory.h"
 #include "util/system.h"
+#include "writer/dump.h"
 
-#define MOST_CONTENTS 1000000
+#define MAX_CONTENTS 1000000
 
-static void release_locked(fx_folder *folder)
+static void release_locked(fx_step_folder *folder)
 {
     if (folder != NULL && --folder->n_users == 0) {
         fx_free(folder);
@@ -17,14 +17,14 @@ static void release_locked(fx_folder *folder)
 static void forget_content(void *context, void *record)
 {
     (void)context;
-    release_locked(((fx_content *)record)->folder);
+    release_locked(((fx_content_file *)record)->folder);
 }
 
 void fx_contents_init(fx_contents *contents)
 {
     fx_short_lock_init(&contents->lock);
     pthread_mutex_init(&contents->move, NULL);
-    fx_table_init(&contents->table, sizeof(fx_content), MOST_CONTENTS, forget_content, NULL);
+    fx_table_init(&contents->table, sizeof(fx_content_file), MAX_CONTENTS, forget_content, NULL);
 }
 
 void fx_contents_clear(fx_contents *contents)
@@ -41,7 +41,7 @@ void fx_contents_forget(fx_contents *contents)
     pthread_mutex_unlock(&contents->lock);
 }
 
-static void describe(const fx_folder *folder, fx_source *out)
+static void describe(const fx_step_folder *folder, fx_link_source *out)
 {
     out->folder = folder;
     out->ended_ns = folder->ended_ns;
@@ -49,7 +49,7 @@ static void describe(const fx_folder *folder, fx_source *out)
     memcpy(out->path, folder->path, sizeof out->path);
 }
 
-static void describe_content(const fx_content *content, fx_source *out)
+static void describe_content(const fx_content_file *content, fx_link_source *out)
 {
     describe(content->folder, out);
     out->slot = content->slot;
@@ -57,14 +57,14 @@ static void describe_content(const fx_content *content, fx_source *out)
     out->is_read_only = content->is_read_only;
 }
 
-fx_claim fx_contents_claim(fx_contents *contents, fx_job *job, fx_source *out)
+fx_claim fx_contents_claim(fx_contents *contents, fx_job *job, fx_link_source *out)
 {
     fx_claim claim = FX_CLAIM_WRITE;
     pthread_mutex_lock(&contents->lock);
-    fx_content *content = fx_table_find(&contents->table, job->value->key);
+    fx_content_file *content = fx_table_find(&contents->table, job->value->key);
     if (content == NULL) {
         content = fx_table_insert(&contents->table, job->value->key);
-        if (content != NULL) { /* without memory it is written, and nobody links to it */
+        if (content != NULL) { /* without memory it is written, and never linked to */
             content->writer = job;
         }
     } else if (content->writer != NULL) {
@@ -79,10 +79,10 @@ fx_claim fx_contents_claim(fx_contents *contents, fx_job *job, fx_source *out)
     return claim;
 }
 
-bool fx_contents_find(fx_contents *contents, const fx_job *job, fx_source *out)
+bool fx_contents_find(fx_contents *contents, const fx_job *job, fx_link_source *out)
 {
     pthread_mutex_lock(&contents->lock);
-    const fx_content *content = fx_table_find(&contents->table, job->value->key);
+    const fx_content_file *content = fx_table_find(&contents->table, job->value->key);
     bool is_there = content != NULL && content->writer == NULL;
     if (is_there) {
         describe_content(content, out);
@@ -91,9 +91,9 @@ bool fx_contents_find(fx_contents *contents, const fx_job *job, fx_source *out)
     return is_there;
 }
 
-static void point_at(fx_content *content, const fx_job *job)
+static void point_at(fx_content_file *content, const fx_job *job)
 {
-    fx_folder *old = content->folder;
+    fx_step_folder *old = content->folder;
     content->folder = job->call->folder;
     content->folder->n_users++;
     content->slot = job->slot;
@@ -116,7 +116,7 @@ fx_job *fx_contents_settle(fx_contents *contents, fx_job *job, bool is_written, 
     if (is_written) {
         set_file_locked(job, is_read_only);
     }
-    fx_content *content = fx_table_find(&contents->table, job->value->key);
+    fx_content_file *content = fx_table_find(&contents->table, job->value->key);
     if (content != NULL && content->writer == job) {
         if (is_written) {
             point_at(content, job);
@@ -133,17 +133,17 @@ fx_job *fx_contents_settle(fx_contents *contents, fx_job *job, bool is_written, 
 void fx_contents_replace(fx_contents *contents, fx_job *job)
 {
     pthread_mutex_lock(&contents->lock);
-    fx_content *content = fx_table_find(&contents->table, job->value->key);
+    fx_content_file *content = fx_table_find(&contents->table, job->value->key);
     if (content != NULL && content->writer == NULL) {
         point_at(content, job);
     }
     pthread_mutex_unlock(&contents->lock);
 }
 
-void fx_contents_set_read_only(fx_contents *contents, const fx_job *job, const fx_source *source)
+void fx_contents_set_read_only(fx_contents *contents, const fx_job *job, const fx_link_source *source)
 {
     pthread_mutex_lock(&contents->lock);
-    fx_content *content = fx_table_find(&contents->table, job->value->key);
+    fx_content_file *content = fx_table_find(&contents->table, job->value->key);
     if (content != NULL && content->folder == source->folder && content->slot == source->slot &&
         content->stamp_us == source->stamp_us) {
         content->is_read_only = true;
@@ -159,7 +159,7 @@ void fx_contents_set_read_only(fx_contents *contents, const fx_job *job, const f
 void fx_contents_restamp(fx_contents *contents, const fx_job *job, uint64_t stamp_us)
 {
     pthread_mutex_lock(&contents->lock);
-    fx_content *content = fx_table_find(&contents->table, job->value->key);
+    fx_content_file *content = fx_table_find(&contents->table, job->value->key);
     if (content != NULL && content->folder == job->call->folder && content->slot == job->slot &&
         content->stamp_us == job->stamp_us) {
         content->stamp_us = stamp_us;
@@ -174,7 +174,7 @@ void fx_contents_set_file(fx_contents *contents, fx_job *job, bool is_read_only)
     pthread_mutex_unlock(&contents->lock);
 }
 
-void fx_contents_get_file(fx_contents *contents, const fxtap_call *call, const fx_value *value, fx_source *out)
+void fx_contents_get_file(fx_contents *contents, const fxtap_call *call, const fx_value *value, fx_link_source *out)
 {
     pthread_mutex_lock(&contents->lock);
     describe(call->folder, out);
@@ -184,7 +184,7 @@ void fx_contents_get_file(fx_contents *contents, const fxtap_call *call, const f
     pthread_mutex_unlock(&contents->lock);
 }
 
-void fx_folder_release(fx_contents *contents, fx_folder *folder)
+void fx_contents_release_folder(fx_contents *contents, fx_step_folder *folder)
 {
     pthread_mutex_lock(&contents->lock);
     release_locked(folder);

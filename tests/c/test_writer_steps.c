@@ -1,4 +1,4 @@
-/* The numbers of steps: in the order of starting, or as the caller says; and what failed calls leave. */
+/* Step numbers: in the order of beginning, or given by the caller; and those that failed calls give back. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -13,39 +13,17 @@
 #define STATES                                                                                                         \
     "SELECT group_concat(step || ' ' || state, ',') FROM (SELECT step, state FROM step ORDER BY step, state DESC)"
 
-static char *root;
-static fxtap_dump *dump;
-static fxtap_capture *capture;
-
-static int set_up(void **state)
-{
-    (void)state;
-    root = tree_create();
-    fxtap_dump_options options = ss_options(root);
-    dump = ss_open(&options);
-    capture = ss_capture(dump, 1, 1);
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    fxtap_dump_close(dump);
-    tree_remove(root);
-    return 0;
-}
-
 /* A call that has written `value`. */
 static fxtap_call *written(fxtap_call *call, const float *value)
 {
-    ss_floats(call, ss_slot(capture, 0, FXTAP_OUTPUT, "0"), fxtap_call_stamp(call), value, 1);
+    ss_floats(call, ss_slot(fixture.capture, 0, FXTAP_OUTPUT, "0"), fxtap_call_stamp(call), value, 1);
     return call;
 }
 
 static fxtap_call *numbered(uint64_t step)
 {
     fxtap_call *call = NULL;
-    assert_int_equal(fxtap_call_begin_step(capture, step, &call), FXTAP_OK);
+    assert_int_equal(fxtap_call_begin_step(fixture.capture, step, &call), FXTAP_OK);
     return call;
 }
 
@@ -58,8 +36,8 @@ static uint64_t end(fxtap_call *call)
 
 static void expect_failed_folders(size_t n)
 {
-    assert_int_equal(ss_count_names(tree_path(root, GRAPH), ".failed-"), n);
-    assert_int_equal(ss_count_names(tree_path(root, GRAPH), ".partial"), 0);
+    assert_int_equal(ss_count_names(tree_path(fixture.root, GRAPH), ".failed-"), n);
+    assert_int_equal(ss_count_names(tree_path(fixture.root, GRAPH), ".partial"), 0);
 }
 
 /* ---- the numbers themselves, against a table of flags ---- */
@@ -101,49 +79,49 @@ static void test_numbers(void **state)
 
 /* ---- calls ---- */
 
-static void test_the_order_of_starting(void **state)
+static void test_order_of_beginning(void **state)
 {
     (void)state;
     const float values[] = {10, 11, 12};
     fxtap_call *calls[3];
     for (size_t i = 0; i < 3; i++) {
-        calls[i] = written(ss_begin(capture), &values[i]);
+        calls[i] = written(ss_begin(fixture.capture), &values[i]);
     }
     assert_int_equal(end(calls[2]), 2);
     assert_int_equal(end(calls[0]), 0);
     assert_int_equal(end(calls[1]), 1);
-    assert_string_equal(ss_text(root, "SELECT group_concat(step || ' ' || max, ',') FROM (SELECT step, max FROM tensors"
+    assert_string_equal(ss_text(fixture.root, "SELECT group_concat(step || ' ' || max, ',') FROM (SELECT step, max FROM tensors"
                                       " ORDER BY step)"), "0 10.0,1 11.0,2 12.0");
-    assert_int_equal(ss_check(root), 3);
+    assert_int_equal(ss_check(fixture.root), 3);
 }
 
 static void test_a_failed_call_gives_its_number_back(void **state)
 {
     (void)state;
     const float values[] = {0, 1, 2, 3};
-    assert_int_equal(end(written(ss_begin(capture), &values[0])), 0);
+    assert_int_equal(end(written(ss_begin(fixture.capture), &values[0])), 0);
     for (size_t i = 0; i < 2; i++) {
-        assert_int_equal(fxtap_call_fail(written(ss_begin(capture), &values[1]), "why"), FXTAP_OK);
+        assert_int_equal(fxtap_call_fail(written(ss_begin(fixture.capture), &values[1]), "why"), FXTAP_OK);
     }
-    assert_int_equal(end(written(ss_begin(capture), &values[2])), 1);
-    assert_string_equal(ss_text(root, STATES), "0 whole,1 whole,1 failed,1 failed");
+    assert_int_equal(end(written(ss_begin(fixture.capture), &values[2])), 1);
+    assert_string_equal(ss_text(fixture.root, STATES), "0 whole,1 whole,1 failed,1 failed");
     expect_failed_folders(2);
 }
 
-/* A later call has begun: its number stays, and the failed one's is left out. */
+/* A later call has begun: it keeps its number, and that of the failed one is left out. */
 static void test_a_call_that_fails_among_others(void **state)
 {
     (void)state;
     const float values[] = {0, 1, 2, 3};
-    fxtap_call *first = written(ss_begin(capture), &values[0]);
-    fxtap_call *second = written(ss_begin(capture), &values[1]);
+    fxtap_call *first = written(ss_begin(fixture.capture), &values[0]);
+    fxtap_call *second = written(ss_begin(fixture.capture), &values[1]);
     assert_int_equal(fxtap_call_fail(first, "why"), FXTAP_OK);
-    fxtap_call *third = written(ss_begin(capture), &values[2]);
+    fxtap_call *third = written(ss_begin(fixture.capture), &values[2]);
     assert_int_equal(end(second), 1);
     assert_int_equal(end(third), 2);
-    assert_string_equal(ss_text(root, STATES), "0 failed,1 whole,2 whole");
+    assert_string_equal(ss_text(fixture.root, STATES), "0 failed,1 whole,2 whole");
     assert_int_equal(end(written(numbered(0), &values[3])), 0); /* it can be asked for */
-    assert_string_equal(ss_text(root, STATES), "0 whole,0 failed,1 whole,2 whole");
+    assert_string_equal(ss_text(fixture.root, STATES), "0 whole,0 failed,1 whole,2 whole");
     expect_failed_folders(1);
 }
 
@@ -151,12 +129,12 @@ static void test_all_fail(void **state)
 {
     (void)state;
     const float value = 1;
-    fxtap_call *first = written(ss_begin(capture), &value);
-    fxtap_call *second = written(ss_begin(capture), &value);
+    fxtap_call *first = written(ss_begin(fixture.capture), &value);
+    fxtap_call *second = written(ss_begin(fixture.capture), &value);
     assert_int_equal(fxtap_call_fail(first, NULL), FXTAP_OK);
     assert_int_equal(fxtap_call_fail(second, NULL), FXTAP_OK);
-    assert_string_equal(ss_text(root, STATES), "0 failed,1 failed");
-    assert_int_equal(end(written(ss_begin(capture), &value)), 0);
+    assert_string_equal(ss_text(fixture.root, STATES), "0 failed,1 failed");
+    assert_int_equal(end(written(ss_begin(fixture.capture), &value)), 0);
 }
 
 static void test_given_numbers(void **state)
@@ -165,38 +143,38 @@ static void test_given_numbers(void **state)
     const float values[] = {0, 1, 2, 3};
     fxtap_call *seven = written(numbered(7), &values[0]);
     fxtap_call *three = written(numbered(3), &values[1]);
-    fxtap_call *next = written(ss_begin(capture), &values[2]);
+    fxtap_call *next = written(ss_begin(fixture.capture), &values[2]);
     fxtap_call *taken = NULL;
-    assert_int_equal(fxtap_call_begin_step(capture, 7, &taken), FXTAP_E_EXISTS);
+    assert_int_equal(fxtap_call_begin_step(fixture.capture, 7, &taken), FXTAP_E_EXISTS);
     assert_non_null(strstr(fxtap_error_message(), "step 7 is taken"));
     assert_null(taken);
     assert_int_equal(end(seven), 7);
-    assert_int_equal(fxtap_call_begin_step(capture, 7, &taken), FXTAP_E_EXISTS);
-    assert_int_equal(fxtap_call_begin_step(capture, UINT64_MAX, &taken), FXTAP_E_INVALID);
+    assert_int_equal(fxtap_call_begin_step(fixture.capture, 7, &taken), FXTAP_E_EXISTS);
+    assert_int_equal(fxtap_call_begin_step(fixture.capture, UINT64_MAX, &taken), FXTAP_E_INVALID);
     assert_int_equal(end(three), 3);
     assert_int_equal(end(next), 8);
-    assert_int_equal(end(ss_begin(capture)), 9); /* nothing in it: a step all the same */
-    assert_string_equal(ss_text(root, STATES), "3 whole,7 whole,8 whole");
-    assert_int_equal(ss_check(root), 3);
+    assert_int_equal(end(ss_begin(fixture.capture)), 9); /* empty, and a step all the same */
+    assert_string_equal(ss_text(fixture.root, STATES), "3 whole,7 whole,8 whole");
+    assert_int_equal(ss_check(fixture.root), 3);
 }
 
-/* A number of an earlier run is free: its files move in with those. */
+/* A number of an earlier run is free: the files of both share a folder. */
 static void test_given_numbers_of_an_earlier_run(void **state)
 {
     (void)state;
     const float values[] = {4, 5};
     for (size_t i = 0; i < 2; i++) {
         assert_int_equal(end(written(numbered(5), &values[i])), 5);
-        fxtap_dump_close(dump);
-        fxtap_dump_options options = ss_options(root);
-        dump = ss_open(&options);
-        capture = ss_capture(dump, 1, 1);
+        fxtap_dump_close(fixture.dump);
+        fxtap_dump_options options = ss_options(fixture.root);
+        fixture.dump = ss_open(&options);
+        fixture.capture = ss_capture(fixture.dump, 1, 1);
     }
-    assert_int_equal(ss_count_names(tree_path(root, GRAPH "/5"), ".npy"), 2);
-    assert_int_equal(ss_check(root), 2);
+    assert_int_equal(ss_count_names(tree_path(fixture.root, GRAPH "/5"), ".npy"), 2);
+    assert_int_equal(ss_check(fixture.root), 2);
 }
 
-/* ---- a server: requests are taken up by whichever thread is free, and numbered by their arrival ---- */
+/* ---- a server: any free thread takes a request; steps have the numbers of the requests ---- */
 
 enum { N_THREADS = 4, N_REQUESTS = 40 };
 
@@ -212,10 +190,10 @@ static void *serve(void *argument)
         }
         float value = (float)request;
         fxtap_call *call = NULL;
-        if (fxtap_call_begin_step(capture, (uint64_t)request, &call) != FXTAP_OK) {
+        if (fxtap_call_begin_step(fixture.capture, (uint64_t)request, &call) != FXTAP_OK) {
             abort();
         }
-        ss_floats(call, ss_slot(capture, 0, FXTAP_OUTPUT, "0"), fxtap_call_stamp(call), &value, 1);
+        ss_floats(call, ss_slot(fixture.capture, 0, FXTAP_OUTPUT, "0"), fxtap_call_stamp(call), &value, 1);
         bool fails = request % 10 == 3;
         if ((fails ? fxtap_call_fail(call, "cancelled") : fxtap_call_end(call, NULL)) != FXTAP_OK) {
             abort();
@@ -234,9 +212,9 @@ static void test_threads(void **state)
     for (size_t i = 0; i < N_THREADS; i++) {
         pthread_join(threads[i], NULL);
     }
-    assert_int_equal(ss_int(root, "SELECT count(*) FROM tensors WHERE max = step AND state = 'whole'"), 36);
-    assert_int_equal(ss_int(root, "SELECT count(*) FROM tensors WHERE max = step AND state = 'failed'"), 4);
-    assert_int_equal(ss_check(root), 36);
+    assert_int_equal(ss_int(fixture.root, "SELECT count(*) FROM tensors WHERE max = step AND state = 'whole'"), 36);
+    assert_int_equal(ss_int(fixture.root, "SELECT count(*) FROM tensors WHERE max = step AND state = 'failed'"), 4);
+    assert_int_equal(ss_check(fixture.root), 36);
     expect_failed_folders(4);
 }
 
@@ -244,13 +222,13 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_numbers),
-        cmocka_unit_test_setup_teardown(test_the_order_of_starting, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_a_failed_call_gives_its_number_back, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_a_call_that_fails_among_others, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_all_fail, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_given_numbers, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_given_numbers_of_an_earlier_run, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_threads, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_order_of_beginning, ss_set_up, ss_tear_down),
+        cmocka_unit_test_setup_teardown(test_a_failed_call_gives_its_number_back, ss_set_up, ss_tear_down),
+        cmocka_unit_test_setup_teardown(test_a_call_that_fails_among_others, ss_set_up, ss_tear_down),
+        cmocka_unit_test_setup_teardown(test_all_fail, ss_set_up, ss_tear_down),
+        cmocka_unit_test_setup_teardown(test_given_numbers, ss_set_up, ss_tear_down),
+        cmocka_unit_test_setup_teardown(test_given_numbers_of_an_earlier_run, ss_set_up, ss_tear_down),
+        cmocka_unit_test_setup_teardown(test_threads, ss_set_up, ss_tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* What callers get wrong: each is an error with a reason, and nothing leaks or crashes. */
+/* Wrong use of the writer: each is an error with a reason; nothing leaks or crashes. */
 #include <stdlib.h>
 #include <signal.h>
 #include <string.h>
@@ -10,9 +10,6 @@
 #include "support_store.h"
 #include "support_tree.h"
 
-static char *root;
-static fxtap_dump *dump;
-static fxtap_capture *capture;
 static int n_released;
 
 static const float value = 1.5f;
@@ -20,21 +17,8 @@ static const fxtap_view view = {.data = &value, .dtype = FXTAP_FLOAT32};
 
 static int set_up(void **state)
 {
-    (void)state;
-    root = tree_create();
-    fxtap_dump_options options = ss_options(root);
-    dump = ss_open(&options);
-    capture = ss_capture(dump, 1, 2);
     n_released = 0;
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    fxtap_dump_close(dump);
-    tree_remove(root);
-    return 0;
+    return ss_set_up(state);
 }
 
 static void count_release(void *context)
@@ -65,14 +49,14 @@ static fxtap_submission submission_of(fxtap_slot slot, uint64_t stamp_us)
 static void test_null(void **state)
 {
     (void)state;
-    fxtap_dump_options options = ss_options(root);
+    fxtap_dump_options options = ss_options(fixture.root);
     fxtap_dump *opened = NULL;
     fxtap_graph *graph = NULL;
     fxtap_node_desc desc = {.struct_size = sizeof desc, .op = FXTAP_OP_PLACEHOLDER, .name = "x", .target = "x"};
     fxtap_node node = 0;
     fxtap_slot slot = 0;
-    fxtap_call *call = ss_begin(capture);
-    fxtap_submission submission = submission_of(ss_slot(capture, 0, FXTAP_OUTPUT, "0"), 1);
+    fxtap_call *call = ss_begin(fixture.capture);
+    fxtap_submission submission = submission_of(ss_slot(fixture.capture, 0, FXTAP_OUTPUT, "0"), 1);
     const fxtap_status invalid = FXTAP_E_INVALID;
     expect_error(fxtap_dump_open(NULL, &opened), invalid, "options is NULL");
     expect_error(fxtap_dump_open(&options, NULL), invalid, "out is NULL");
@@ -83,15 +67,15 @@ static void test_null(void **state)
     expect_error(fxtap_graph_add_node(graph, &desc, NULL), invalid, "out is NULL");
     desc.name = NULL;
     expect_error(fxtap_graph_add_node(graph, &desc, &node), invalid, "name is NULL");
-    expect_error(fxtap_dump_add_graph(NULL, graph, 2, NULL, &capture), invalid, "dump is NULL");
-    expect_error(fxtap_dump_add_graph(dump, NULL, 2, NULL, &capture), invalid, "graph is NULL");
-    expect_error(fxtap_dump_add_graph(dump, graph, 2, NULL, NULL), invalid, "out is NULL");
+    expect_error(fxtap_dump_add_graph(NULL, graph, 2, NULL, &fixture.capture), invalid, "dump is NULL");
+    expect_error(fxtap_dump_add_graph(fixture.dump, NULL, 2, NULL, &fixture.capture), invalid, "graph is NULL");
+    expect_error(fxtap_dump_add_graph(fixture.dump, graph, 2, NULL, NULL), invalid, "out is NULL");
     expect_error(fxtap_capture_slot(NULL, 1, FXTAP_INPUT, "0", NULL, &slot), invalid, "capture is NULL");
-    expect_error(fxtap_capture_slot(capture, 1, FXTAP_INPUT, NULL, NULL, &slot), invalid, "position");
-    expect_error(fxtap_capture_slot(capture, 1, FXTAP_INPUT, "0", NULL, NULL), invalid, "out is NULL");
+    expect_error(fxtap_capture_slot(fixture.capture, 1, FXTAP_INPUT, NULL, NULL, &slot), invalid, "position");
+    expect_error(fxtap_capture_slot(fixture.capture, 1, FXTAP_INPUT, "0", NULL, NULL), invalid, "out is NULL");
     expect_error(fxtap_call_begin(NULL, &call), invalid, "capture is NULL");
-    expect_error(fxtap_call_begin(capture, NULL), invalid, "out is NULL");
-    expect_error(fxtap_call_begin_step(capture, 0, NULL), invalid, "out is NULL");
+    expect_error(fxtap_call_begin(fixture.capture, NULL), invalid, "out is NULL");
+    expect_error(fxtap_call_begin_step(fixture.capture, 0, NULL), invalid, "out is NULL");
     expect_error(fxtap_call_reserve(NULL, 1, true), invalid, "call is NULL");
     expect_error(fxtap_call_submit(NULL, &submission, NULL), invalid, "call is NULL");
     assert_int_equal(n_released, 1);
@@ -123,7 +107,7 @@ static void test_null(void **state)
     fxtap_call_settle(NULL, NULL, NULL);
     fxtap_call_release_done(NULL);
     expect_error(fxtap_npy_save(NULL, &view), invalid, "path is NULL");
-    expect_error(fxtap_npy_save(tree_path(root, "x.npy"), NULL), invalid, "view is NULL");
+    expect_error(fxtap_npy_save(tree_path(fixture.root, "x.npy"), NULL), invalid, "view is NULL");
     assert_int_equal(fxtap_call_end(call, NULL), FXTAP_OK);
     fxtap_graph_free(graph);
 }
@@ -143,7 +127,7 @@ static void test_options(void **state)
         {1, 0, 1, (fxtap_dump_type)0, "dump type 0 is not known"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
-        fxtap_dump_options options = ss_options(root);
+        fxtap_dump_options options = ss_options(fixture.root);
         fxtap_dump *opened = NULL;
         options.world_size = bad[i].world_size;
         options.rank = bad[i].rank;
@@ -152,9 +136,15 @@ static void test_options(void **state)
         expect_error(fxtap_dump_open(&options, &opened), FXTAP_E_INVALID, bad[i].words);
         assert_null(opened);
     }
+    fxtap_dump *opened = NULL;
+    fxtap_dump_options options = ss_options("");
+    expect_error(fxtap_dump_open(&options, &opened), FXTAP_E_INVALID, "a dump needs a path");
+    options.struct_size = 3;
+    expect_error(fxtap_dump_open(&options, &opened), FXTAP_E_INVALID, "not 3");
+    fxtap_dump_close(NULL);
 }
 
-/* Wherever an index of which no more can be written is met, also while it is read. */
+/* A full disk is an error of writing the index, also where it is met while reading. */
 static void test_no_room_is_a_write(void **state)
 {
     (void)state;
@@ -189,12 +179,12 @@ static void test_no_room_is_a_write(void **state)
 static void test_submissions(void **state)
 {
     (void)state;
-    fxtap_slot slot = ss_slot(capture, 0, FXTAP_OUTPUT, "0");
-    fxtap_call *call = ss_begin(capture);
+    fxtap_slot slot = ss_slot(fixture.capture, 0, FXTAP_OUTPUT, "0");
+    fxtap_call *call = ss_begin(fixture.capture);
     fxtap_submission submission = submission_of(slot, 7);
     submission.struct_size = 0;
     expect_error(fxtap_call_submit(call, &submission, NULL), FXTAP_E_INVALID, "not 0");
-    assert_int_equal(n_released, 0); /* of what cannot be read nothing is done */
+    assert_int_equal(n_released, 0); /* an unknown structure is not touched */
     submission = submission_of(slot, 7);
     submission.original_dtype = (fxtap_dtype)99;
     expect_error(fxtap_call_submit(call, &submission, NULL), FXTAP_E_INVALID, "original_dtype 99");
@@ -218,31 +208,31 @@ static void test_submissions(void **state)
     expect_error(fxtap_call_skip(call, slot, 0, "None"), FXTAP_E_INVALID, "0 is not a time stamp");
     assert_int_equal(fxtap_call_end(call, NULL), FXTAP_OK);
     assert_int_equal(n_released, 8);
-    assert_int_equal(ss_check(root), 1);
+    assert_int_equal(ss_check(fixture.root), 1);
 }
 
 static void test_text_that_is_not_utf8(void **state)
 {
     (void)state;
     const char *const bad[] = {"\xff\xfe", "caf\xe9", "\xc3", "\xed\xa0\x80", "\xc0\x80"};
-    fxtap_slot slot = ss_slot(capture, 0, FXTAP_INPUT, "1");
-    fxtap_call *call = ss_begin(capture);
+    fxtap_slot slot = ss_slot(fixture.capture, 0, FXTAP_INPUT, "1");
+    fxtap_call *call = ss_begin(fixture.capture);
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         expect_error(fxtap_call_submit_small(call, slot, i + 1, NULL, bad[i], strlen(bad[i])), FXTAP_E_INVALID, "UTF-8");
     }
     assert_int_equal(fxtap_call_submit_small(call, slot, 9, NULL, "caf\xc3\xa9", 5), FXTAP_OK);
     assert_int_equal(fxtap_call_end(call, NULL), FXTAP_OK);
-    assert_int_equal(ss_check(root), 1);
+    assert_int_equal(ss_check(fixture.root), 1);
 }
 
-/* A submit that was not announced waits for room all the same: the queue's bound holds. */
+/* A submit without a reservation waits for room all the same: the queue's limit holds. */
 static void test_submit_without_reserve(void **state)
 {
     (void)state;
     enum { N = 64, N_BYTES = N * sizeof(float) };
     static const float values[N];
     const int64_t shape = N;
-    fxtap_dump_options options = ss_options(root);
+    fxtap_dump_options options = ss_options(fixture.root);
     options.queue_bytes = N_BYTES;
     fxtap_dump *small = ss_open(&options);
     fxtap_capture *own = ss_capture(small, 1, 1);
@@ -256,7 +246,7 @@ static void test_submit_without_reserve(void **state)
         assert_int_equal(fxtap_call_reserve(call, i % 2 * 3, true), FXTAP_OK); /* none, or too few */
         assert_int_equal(fxtap_call_submit(call, &submission, NULL), FXTAP_OK);
         if (fxtap_call_reserve(other, 1, false) == FXTAP_OK) {
-            assert_int_equal(fxtap_call_end(other, NULL), FXTAP_OK); /* only when the job was over */
+            assert_int_equal(fxtap_call_end(other, NULL), FXTAP_OK); /* only once the job is finished */
             other = ss_begin(own);
         }
     }
@@ -266,7 +256,7 @@ static void test_submit_without_reserve(void **state)
     fxtap_dump_close(small);
 }
 
-/* A ticket gives one more name, without a look at the data; NULL looks each time. */
+/* A ticket gives another name without reading the data; NULL reads it each time. */
 static void test_save(void **state)
 {
     (void)state;
@@ -274,7 +264,7 @@ static void test_save(void **state)
     const int64_t shape = 3;
     const fxtap_view whole = {.data = values, .dtype = FXTAP_FLOAT32, .ndim = 1, .shape = &shape};
     fxtap_ticket ticket = 0;
-    fxtap_call *call = ss_begin(capture);
+    fxtap_call *call = ss_begin(fixture.capture);
     uint64_t stamp = fxtap_call_stamp(call);
     assert_int_equal(fxtap_call_save(call, 1, FXTAP_OUTPUT, "0", stamp, &whole, &ticket), FXTAP_OK);
     assert_true(ticket != 0);
@@ -288,10 +278,10 @@ static void test_save(void **state)
     values[0] = 9;
     assert_int_equal(fxtap_call_save(call, 2, FXTAP_OUTPUT, "0", stamp, &whole, NULL), FXTAP_OK);
     assert_int_equal(fxtap_call_end(call, NULL), FXTAP_OK);
-    assert_string_equal(ss_text(root, "SELECT group_concat(node || ' ' || io || ' ' || max, ',') FROM (SELECT * FROM"
+    assert_string_equal(ss_text(fixture.root, "SELECT group_concat(node || ' ' || io || ' ' || max, ',') FROM (SELECT * FROM"
                                       " tensors ORDER BY node, io, position)"),
                         "n0 OUTPUT 3.0,n1 INPUT 3.0,n1 INPUT 0.5,n1 OUTPUT 9.0");
-    assert_int_equal(ss_check(root), 4);
+    assert_int_equal(ss_check(fixture.root), 4);
 }
 
 /* ---- calls and their dump ---- */
@@ -299,15 +289,15 @@ static void test_save(void **state)
 static void test_dump_closed_before_the_call_ends(void **state)
 {
     (void)state;
-    fxtap_slot slot = ss_slot(capture, 0, FXTAP_OUTPUT, "0");
-    fxtap_call *call = ss_begin(capture);
-    fxtap_call *empty = ss_begin(capture);
+    fxtap_slot slot = ss_slot(fixture.capture, 0, FXTAP_OUTPUT, "0");
+    fxtap_call *call = ss_begin(fixture.capture);
+    fxtap_call *empty = ss_begin(fixture.capture);
     size_t n_descriptors = ss_count_descriptors();
     fxtap_submission submission = submission_of(slot, fxtap_call_stamp(call));
     assert_int_equal(fxtap_call_submit(call, &submission, NULL), FXTAP_OK);
     assert_int_equal(fxtap_call_reserve(empty, 100, true), FXTAP_OK);
-    fxtap_dump_close(dump);
-    dump = NULL;
+    fxtap_dump_close(fixture.dump);
+    fixture.dump = NULL;
     assert_int_equal(n_released, 1);
     assert_true(ss_count_descriptors() <= n_descriptors);
     assert_int_equal(fxtap_call_stamp(call), 0);
@@ -324,23 +314,23 @@ static void test_dump_closed_before_the_call_ends(void **state)
     expect_error(fxtap_call_save_copy(call, 1, FXTAP_INPUT, "0", 9, &view), FXTAP_E_INVALID, "closed");
     expect_error(fxtap_call_end(call, NULL), FXTAP_E_CANCELLED, "closed before");
     expect_error(fxtap_call_fail(empty, "why"), FXTAP_E_CANCELLED, "closed before");
-    assert_string_equal(ss_text(root, "SELECT state || ' ' || reason FROM step"),
+    assert_string_equal(ss_text(fixture.root, "SELECT state || ' ' || reason FROM step"),
                         "failed the dump was closed before the call ended");
-    assert_int_equal(ss_count_names(tree_path(root, "worldsize1_global_rank0/graph_1"), "0.failed-0"), 1);
-    assert_int_equal(ss_count_names(tree_path(root, "worldsize1_global_rank0/graph_1"), ""), 1);
+    assert_int_equal(ss_count_names(tree_path(fixture.root, "worldsize1_global_rank0/graph_1"), "0.failed-0"), 1);
+    assert_int_equal(ss_count_names(tree_path(fixture.root, "worldsize1_global_rank0/graph_1"), ""), 1);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_null, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_options, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_no_room_is_a_write, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_submissions, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_text_that_is_not_utf8, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_submit_without_reserve, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_save, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_dump_closed_before_the_call_ends, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_null, set_up, ss_tear_down),
+        cmocka_unit_test_setup_teardown(test_options, set_up, ss_tear_down),
+        cmocka_unit_test_setup_teardown(test_no_room_is_a_write, set_up, ss_tear_down),
+        cmocka_unit_test_setup_teardown(test_submissions, set_up, ss_tear_down),
+        cmocka_unit_test_setup_teardown(test_text_that_is_not_utf8, set_up, ss_tear_down),
+        cmocka_unit_test_setup_teardown(test_submit_without_reserve, set_up, ss_tear_down),
+        cmocka_unit_test_setup_teardown(test_save, set_up, ss_tear_down),
+        cmocka_unit_test_setup_teardown(test_dump_closed_before_the_call_ends, set_up, ss_tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* Threads that the caller lends: they work off what is queued, in place of workers. */
+/* A team of the caller's threads runs the queued jobs in place of workers. */
 #include <dirent.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -11,7 +11,7 @@
 #include "support_tree.h"
 #include "util/system.h"
 
-#ifdef __SANITIZE_THREAD__ /* it ends a child of a process with threads */
+#ifdef __SANITIZE_THREAD__ /* it ends a forked child of a threaded process */
 #define CAN_FORK_WITH_THREADS false
 #else
 #define CAN_FORK_WITH_THREADS true
@@ -82,7 +82,7 @@ static fxtap_dump *open_with_team(const char *root, unsigned n_used, int32_t n_t
     return ss_open(&options);
 }
 
-/* A call whose values are all still queued when it ends, if nobody has worked on them. */
+/* A call whose values are all still queued when it ends, unless a worker has run them. */
 static fxtap_call *begin_full(fxtap_capture *capture)
 {
     static float values[N_NODES][10];
@@ -101,7 +101,7 @@ static void test_team_ends_a_call(void **state)
     size_t n_before = count_threads();
     fxtap_dump *dump = open_with_team(root, fx_processor_count() + 1, 0);
     fxtap_call *call = begin_full(ss_capture(dump, 1, N_NODES));
-    assert_int_equal(count_threads(), n_before); /* all processors are the team's */
+    assert_int_equal(count_threads(), n_before); /* the team uses all processors */
     assert_int_equal(n_runs, 0);
     assert_int_equal(fxtap_call_end(call, NULL), FXTAP_OK);
     assert_int_equal(n_runs, 1);
@@ -110,7 +110,7 @@ static void test_team_ends_a_call(void **state)
     tree_remove(root);
 }
 
-static void test_team_works_the_queue_off(void **state)
+static void test_team_runs_a_full_queue(void **state)
 {
     (void)state;
     char *root = tree_create();
@@ -124,7 +124,7 @@ static void test_team_works_the_queue_off(void **state)
         values[i * n_values] = (float)i;
         ss_floats(call, ss_slot(capture, i, FXTAP_OUTPUT, "0"), 1, &values[i * n_values], n_values);
     }
-    assert_true(n_runs >= 1); /* 36 MiB are more than are let wait */
+    assert_true(n_runs >= 1); /* 36 MiB exceed the limit of what waits for the team */
     assert_int_equal(fxtap_call_end(call, NULL), FXTAP_OK);
     fxtap_dump_close(dump);
     assert_int_equal(ss_check(root), N_NODES);
@@ -148,7 +148,7 @@ static void test_free_processors_get_workers(void **state)
     assert_true(count_threads() > n_before);
     assert_int_equal(fxtap_call_end(call, NULL), FXTAP_OK);
     fxtap_dump_close(dump);
-    assert_int_equal(n_runs, 0); /* a team of one helps nobody */
+    assert_int_equal(n_runs, 0); /* a team of one is no help */
     tree_remove(root);
 }
 
@@ -221,7 +221,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_team_ends_a_call),
-        cmocka_unit_test(test_team_works_the_queue_off),
+        cmocka_unit_test(test_team_runs_a_full_queue),
         cmocka_unit_test(test_free_processors_get_workers),
         cmocka_unit_test(test_asked_workers_need_no_team),
         cmocka_unit_test(test_several_callers_with_teams),

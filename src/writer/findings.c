@@ -1,17 +1,16 @@
-/* What a call finds out about memory: values that changed under the dump, and findings about nodes. */
+/* Findings: whether submitted memory was changed, and notes about operators. */
 #include <string.h>
 
-#include "index/schema.h"
-#include "writer/writer.h"
 #include "tensor/hash.h"
 #include "tensor/view.h"
 #include "util/memory.h"
+#include "writer/dump.h"
 
 #define BLOCK_BYTES ((size_t)64 * 1024)
 
 /* ---- values that changed ---- */
 
-/* The hash that the dump has of a view: of its saved form. */
+/* The hash of a view's saved form, as the dump computes it. */
 static fxtap_status hash_view(const fxtap_view *view, uint64_t n_bytes, fxtap_hash128 *out)
 {
     if (fx_view_is_saved_form(view)) {
@@ -62,7 +61,7 @@ fxtap_status fxtap_call_has_changed(fxtap_call *call, fxtap_ticket ticket, const
         return status;
     }
     if (n_bytes != value->saved_bytes || fxtap_dtype_saved(view->dtype) != fxtap_dtype_saved(value->view.dtype)) {
-        return fx_error(FXTAP_E_INVALID, "the value was submitted in another form");
+        return fx_error(FXTAP_E_INVALID, "the view is not the one that was submitted");
     }
     fx_queue_wait_value(&call->dump->queue, value);
     if (atomic_load(&value->state) != FX_VALUE_DONE) {
@@ -86,14 +85,14 @@ fxtap_status fxtap_call_note(fxtap_call *call, const fxtap_note *note)
     if (note->struct_size != sizeof *note) {
         return fx_error(FXTAP_E_INVALID, "fxtap_note has %zu bytes here, not %zu", sizeof *note, note->struct_size);
     }
-    if (note->node >= call->capture->n_nodes || note->position == NULL ||
-        note->kind < FXTAP_FINDING_UNDECLARED_WRITE || note->kind > FXTAP_FINDING_UNWRITTEN_READ) {
+    if (note->node >= call->capture->n_nodes || note->position == NULL || note->kind < FXTAP_FINDING_UNDECLARED_WRITE ||
+        note->kind > FXTAP_FINDING_UNWRITTEN_READ) {
         return fx_error(FXTAP_E_INVALID, "a finding needs a node of the graph, a kind and a position");
     }
     if (fx_call_is_dead(call) || !fx_call_ensure_begun(call)) {
         return FXTAP_OK;
     }
-    fx_note *copy = fx_arena_calloc(&call->arena, 1, sizeof *copy);
+    fx_call_note *copy = fx_arena_calloc(&call->arena, 1, sizeof *copy);
     if (copy != NULL) {
         copy->note = *note;
         copy->note.position = fx_arena_strdup(&call->arena, note->position);
@@ -103,41 +102,7 @@ fxtap_status fxtap_call_note(fxtap_call *call, const fxtap_note *note)
         fx_call_set_error(call, FXTAP_E_NOMEM);
         return FXTAP_OK;
     }
-    fx_note **link = call->last_note != NULL ? &call->last_note->next : &call->notes;
+    fx_call_note **link = call->last_note != NULL ? &call->last_note->next : &call->notes;
     *link = call->last_note = copy;
     return FXTAP_OK;
-}
-
-static fxtap_status note_row(fxtap_call *call, int64_t step_id, const fxtap_note *note)
-{
-    fx_index *index = &call->dump->index;
-    sqlite3_stmt *s = NULL;
-    fxtap_status status = fx_index_statement(
-        index, FX_SQL_FINDING,
-        "INSERT INTO finding(step_id, node_id, stamp_us, kind, position, arg_name, count, total)"
-        " VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)", &s);
-    if (status != FXTAP_OK) {
-        return status;
-    }
-    sqlite3_bind_int64(s, 1, step_id);
-    sqlite3_bind_int64(s, 2, call->capture->node_rows[note->node]);
-    sqlite3_bind_int64(s, 3, (int64_t)note->stamp_us);
-    sqlite3_bind_int(s, 4, (int)note->kind);
-    sqlite3_bind_text(s, 5, note->position, -1, SQLITE_STATIC);
-    sqlite3_bind_text(s, 6, note->arg_name, -1, SQLITE_STATIC);
-    sqlite3_bind_int64(s, 7, (int64_t)note->count);
-    sqlite3_bind_int64(s, 8, (int64_t)note->total);
-    return fx_index_step(index, s);
-}
-
-fxtap_status fx_rows_notes(fxtap_call *call, int64_t step_id)
-{
-    fxtap_status status = FXTAP_OK;
-    if (call->notes != NULL) {
-        status = fx_index_make_table(&call->dump->index, FX_INDEX_FINDING);
-    }
-    for (const fx_note *at = call->notes; at != NULL && status == FXTAP_OK; at = at->next) {
-        status = note_row(call, step_id, &at->note);
-    }
-    return status;
 }

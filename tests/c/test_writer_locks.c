@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "fxtap/reader.h"
-#include "writer/writer.h"
+#include "writer/dump.h"
 #include "support_cmocka.h"
 #include "support_store.h"
 #include "support_tree.h"

@@ -9,7 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "writer/writer.h"
+#include "writer/dump.h"
 #include "support_cmocka.h"
 #include "support_store.h"
 #include "support_tree.h"
