@@ -111,7 +111,7 @@ def test_cond(tmp_path: Path) -> None:
     # the index says that what the branches run is not covered
     (reader,) = fxtap.open(tmp_path).graphs
     reasons = {node.name: node.skipped for node in reader.nodes}
-    assert reasons["cond"] == "higher-order operator; what its graphs run is not dumped" and not reasons["sum_1"]
+    assert reasons["cond"] == "higher-order operator; its subgraphs are not dumped" and not reasons["sum_1"]
 
 
 def test_inference_mode(tmp_path: Path) -> None:

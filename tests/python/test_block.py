@@ -307,7 +307,7 @@ def test_graphs_without_anything_to_dump_have_an_index_with_the_reasons(
             assert graph.n_dumped == 0 and [step.state for step in graph.steps] == ["whole", "whole"]
             reasons[name] = graph.node(name).skipped
     assert reasons == {
-        "scan": "higher-order operator; what its graphs run is not dumped",
+        "scan": "higher-order operator; its subgraphs are not dumped",
         "twice": "non aten target",
     }
     lines = [r.getMessage() for r in caplog.records if r.levelno == logging.WARNING and "is skipped" in r.getMessage()]
