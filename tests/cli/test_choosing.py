@@ -1,4 +1,4 @@
-"""Patterns, steps and files that are not there: every command says so, and what is."""
+"""Patterns, steps and files that do not exist: every command reports it, and what exists."""
 
 from __future__ import annotations
 
