@@ -38,17 +38,17 @@ CONFIDENT = frozenset({"operator", "weight", "graph input", "random"})
 
 @dataclass
 class Fault:
-    """One planted fault, and which origins are right.
+    """One planted fault, and the right origins.
 
     Attributes
     ----------
     graph, node, operator, kind
-        Where it is in the target side, and what was done to it.
+        Its position in the target side, and the kind of fault.
     paired
-        Whether the node has a golden counterpart; else it is inside of a region that golden computes otherwise.
+        Whether the node has a golden counterpart; otherwise it is in a region that golden computes differently.
     golden, target
-        "graph/node" of each side that an origin may name: the node and its counterparts, or, of a region, the next
-        nodes below it which have some.
+        "graph/node" of each side that an origin may name: the node and its counterparts, or, for a region, the next
+        nodes below it that have counterparts.
     """
 
     variant: str

@@ -33,19 +33,19 @@ class Side:
     model
         A name, or two joined by "+": both are compiled and called, in this order.
     calls
-        One letter a call, the seed of its inputs; a capital letter's inputs have another size.
+        One letter per call, the seed of its inputs; for a capital letter, the inputs have another size.
     grad
-        "no": under no_grad; "forward": with gradients, never backward; "train": backward and an SGD step each call.
+        "no": under no_grad; "forward": with gradients, without backward; "train": backward and an SGD step per call.
     edits, shift, file
-        Of the source of plain models: (old, new) text, lines put in front, the file's name.
+        For the source of plain models: (old, new) text, number of lines to prepend, the file's name.
     attention, math
-        transformers' attention; whether scaled_dot_product_attention is traced into its parts.
+        transformers' attention; whether scaled_dot_product_attention is decomposed.
     wrap
         The attribute names of modules around the model, outermost first; ("()",) for a plain function.
     decompose
         Names of ATen operators that AOTAutograd decomposes.
     passes
-        Of pairing_passes, in order.
+        Names of functions of pairing_passes, in order.
     breaks
         Names of submodules before which the graph is broken.
     frozen

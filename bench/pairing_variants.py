@@ -35,14 +35,14 @@ BLOCKS = {"mlp": "blocks", "gpt": "layers", "cnn": "stages", "llama": "model.lay
 
 @dataclass(frozen=True)
 class Variant:
-    """Two sides, and what of them counts as equal.
+    """Two sides, and the limits for equality.
 
     Attributes
     ----------
     equal
         Largest relative L2 distance of two values that are the same quantity.
     tolerances
-        Keywords of `fxtap.compare`, where its defaults are not meant for this variant.
+        Keywords of `fxtap.compare`, if its defaults do not suit this variant.
     """
 
     name: str

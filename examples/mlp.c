@@ -1,6 +1,6 @@
 /*
- * A C program without Python that leaves a dump: a two-layer perceptron with its own arithmetic runs for a few steps,
- * and each operator's inputs and outputs are written as `torch.compile(model, backend="fxtap")` would write them.
+ * A C program without Python that writes a dump: a two-layer perceptron with its own arithmetic runs for a few steps,
+ * and each operator's inputs and outputs are written as by `torch.compile(model, backend="fxtap")`.
  *
  *     example_mlp DUMP [STEPS [BATCH [--stats]]]
  *     fxtap ls DUMP
@@ -26,13 +26,13 @@ static void check(fxtap_status status)
     }
 }
 
-/* A matrix or vector of float32 with what fxtap needs to know about it. */
+/* A matrix or vector of float32, with its shape, strides and ticket for fxtap. */
 typedef struct tensor {
     float *values;
     int32_t ndim;
     int64_t shape[2];
     int64_t strides[2];
-    fxtap_ticket ticket; /* in the call that runs now; 0: not submitted in it yet */
+    fxtap_ticket ticket; /* in the current call; 0: not yet submitted */
 } tensor;
 
 static tensor new_tensor(int32_t ndim, int64_t rows, int64_t columns)
@@ -113,11 +113,11 @@ static void softmax(tensor *out, const tensor *x)
     }
 }
 
-/* ---- the graph, as fxtap records it ---- */
+/* ---- the graph record ---- */
 
 typedef struct node {
     fxtap_node number;
-    fxtap_value result; /* to be named as another node's argument */
+    fxtap_value result; /* for use as another node's argument */
 } node;
 
 static fxtap_value meta_of(fxtap_graph *graph, const tensor *t)
@@ -137,7 +137,7 @@ static fxtap_value meta_of(fxtap_graph *graph, const tensor *t)
     return meta;
 }
 
-/* Where a node comes from, in the form of a Python stack trace: the reports lead back to this line. */
+/* The source of a node, in the form of a Python stack trace: reports show this line. */
 #define TEXT_OF(x) #x
 #define LINE_TEXT(line) TEXT_OF(line)
 #define add_node(...) \
@@ -215,7 +215,7 @@ static fxtap_graph *make_graph(mlp *m)
 
 /* ---- dumping ---- */
 
-/* One tensor under one name: its bytes the first time in a call, afterwards only one more name for them. */
+/* Saves a tensor under a name: its bytes the first time in a call, then only a further name. */
 static void save(fxtap_call *call, node at, fxtap_io io, const char *position, uint64_t stamp, tensor *t)
 {
     fxtap_view view = {
@@ -223,14 +223,14 @@ static void save(fxtap_call *call, node at, fxtap_io io, const char *position, u
     check(fxtap_call_save(call, at.number, io, position, stamp, &view, &t->ticket));
 }
 
-/* A number among the arguments. */
+/* Saves a number argument. */
 static void save_int(fxtap_call *call, node at, const char *position, uint64_t stamp, int64_t number)
 {
     fxtap_view view = {.data = &number, .dtype = FXTAP_INT64};
     check(fxtap_call_save_copy(call, at.number, FXTAP_INPUT, position, stamp, &view));
 }
 
-/* What is about to be overwritten must not be waiting to be saved. */
+/* Waits until memory that is about to be overwritten has been saved. */
 static void settle(fxtap_call *call, const tensor *t)
 {
     const float *end = t->values + t->shape[0] * (t->ndim == 1 ? 1 : t->shape[1]);
