@@ -9,14 +9,11 @@ The reference was recorded by running TorchAir (tests/data/torchair). These diff
 - CPU attention is an ATen operator and is dumped; TorchAir has no lowering for it and skips it.
 """
 
-import importlib.util
 import re
-import sys
 import tarfile
 from collections import Counter
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -25,21 +22,13 @@ import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 import fxtap as torchair
+from captured import load_models
 
 DATA = Path(__file__).parent.parent / "data" / "torchair"
 CPU_ATTENTION = "aten._scaled_dot_product_flash_attention_for_cpu.default"
 STAMP = re.compile(r"\.\d{20}\.npy$")
 
 Files = dict[tuple[str, str], Path]
-
-
-def load_models() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("torchair_models", DATA / "models.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
 
 
 MODELS = load_models()
