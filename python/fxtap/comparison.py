@@ -45,8 +45,8 @@ class Rule:
     cosine
         Smallest cosine similarity.
     max_abs, rel_l2, max_ulp
-        Largest absolute error, relative L2 error, distance in units in the last place. A rule that sets only some of
-        these three and cosine judges only by them.
+        Largest absolute error, relative L2 error, distance in units in the last place. A rule that sets only these and
+        `cosine`, or some of them, judges only by them.
     """
 
     dtype: str | None = None

@@ -200,7 +200,7 @@ def test_the_hook_compiles_in_old_pythons() -> None:
     ("script", "wanted"),
     [
         ("import torch; torch.nn.Linear(2, 2)(torch.ones(2))", "no Python process of this run called torch.compile"),
-        ("import torch; torch.compile(torch.sin, backend='eager')(torch.ones(2))", 'with the backend "eager" alone'),
+        ("import torch; torch.compile(torch.sin, backend='eager')(torch.ones(2))", 'only with the backend "eager"'),
         ("import torch; torch.compile(torch.sin)", "compiled no graph; TORCH_LOGS=graph_breaks"),
         ("import torch; torch.compile(torch.sin)(torch.ones(2))", None),
         ("import fxtap, torch; c = fxtap.CompilerConfig(); c.debug.data_dump.type = 'npy';"
