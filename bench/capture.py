@@ -1,8 +1,8 @@
-"""Measure what a dump costs, as ratios in one run: fxtap beside the naive dumper, plain runs and the bare C writer.
+"""Measure the cost of a dump, as ratios in one run: fxtap, the naive dumper, plain runs and the bare C writer.
 
-    python bench/capture.py [--quick] [--only SECTION] [--json FILE]
+python bench/capture.py [--quick] [--only SECTION] [--json FILE]
 
-Contenders take turns (A B C A B C ...), medians are compared, every run writes into a fresh folder and folders are
+Contenders take turns (A B C A B C ...), medians are compared, every run writes to a fresh folder, and folders are
 deleted only at the end. Sections: rejected, tiny, gpt, gpt2, stats, memory.
 """
 
@@ -48,9 +48,9 @@ def alternate(contenders: dict[str, Run], rounds: int) -> dict[str, float]:
 
 
 def compiled(model: torch.nn.Module, inputs: tuple[Any, ...], backend: Any) -> Run:
-    """Compile a model with a backend and return one inference call of it, with other token ids each time.
+    """Compile a model with a backend; return a function that runs one inference call with new token ids each time.
 
-    With the same inputs every step's contents would be there already, and a dump would only make links.
+    With the same inputs, the contents of every step would already exist, and a dump would only create links.
     """
     function = torch.compile(model, backend=backend)
     highest = int(max(tensor.max() for tensor in inputs))
@@ -65,7 +65,7 @@ def compiled(model: torch.nn.Module, inputs: tuple[Any, ...], backend: Any) -> R
 
 
 def dumping(path: Path, **options: Any) -> Any:
-    """fxtap's backend, dumping to ``path``."""
+    """Return fxtap's backend, dumping to ``path``."""
     config = fxtap.CompilerConfig()
     config.debug.data_dump.type = options.pop("type", "npy")
     config.debug.data_dump.path = str(path)
@@ -75,7 +75,7 @@ def dumping(path: Path, **options: Any) -> Any:
 
 
 def disk_bytes(folder: Path) -> int:
-    """Bytes of the distinct files below a folder."""
+    """Return the bytes of the distinct files below a folder."""
     files = {}
     for path in folder.rglob("*.npy"):
         info = path.stat()
@@ -84,7 +84,7 @@ def disk_bytes(folder: Path) -> int:
 
 
 def newest_step(root: Path) -> Path:
-    """The last step folder of the only graph under a dump root."""
+    """Return the last step folder of the only graph below a dump root."""
     steps = [p for p in root.glob("worldsize*/graph_*/*") if p.name.isdigit()]
     return max(steps, key=lambda p: int(p.name))
 
@@ -92,7 +92,7 @@ def newest_step(root: Path) -> Path:
 def write_manifest(step: Path, manifest: Path, store: Path) -> None:
     """Describe a step for the bare writer: W SOURCE NAME writes new bytes, L FIRST NAME links.
 
-    Bytes that an earlier step holds are linked from there, as the dump itself does.
+    Bytes of an earlier step are linked from there, as in the dump itself.
     """
     first: dict[int, str] = {}
     for other in step.parent.iterdir():
@@ -113,7 +113,7 @@ def write_manifest(step: Path, manifest: Path, store: Path) -> None:
 
 
 class LimitWriter:
-    """The bare C program that writes one step's bytes; each run says its own seconds."""
+    """Return a run of the bare C program that writes one step's bytes; it returns its own seconds."""
 
     def __init__(self, step: Path, work: Path) -> None:
         self.work = work
@@ -127,14 +127,14 @@ class LimitWriter:
         self.count = 0
 
     def __call__(self) -> float:
-        """Write into a fresh folder; the seconds that the program measured."""
+        """Write to a fresh folder; return the seconds that the program measured."""
         self.count += 1
         command = [str(self.program), str(self.manifest), str(self.work / f"out{self.count}")]
         return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
 
 
 def hashing(run: Run) -> Run:
-    """The same call under torch's DebugMode with tensor hashes."""
+    """Return the same call under torch's DebugMode with tensor hashes."""
     from torch.utils._debug_mode import DebugMode
 
     def hashed() -> None:
@@ -145,14 +145,14 @@ def hashing(run: Run) -> Run:
 
 
 class NoRoomError(Exception):
-    """The dumps of a section would not fit; the message says where, and how much they need."""
+    """The dumps of a section would not fit; the message has the folder and the space needed."""
 
 
 def rounds_in_room(place: Path, rounds: int, step_bytes: int) -> int:
-    """At most `rounds`, as many as the dumps have room for; what lies in memory has to leave the model some.
+    """Return at most `rounds`, limited by the space for dumps (in memory, less what the model needs).
 
     A round writes a step of fxtap's, of the bare writer's and of the naive dumper's, which is about twice as large; of
-    the first steps three of each stay. Raises NoRoomError where three rounds do not fit.
+    the first steps three of each stay. Raises NoRoomError if three rounds do not fit.
     """
     free = shutil.disk_usage(place).free
     if place == Path("/dev/shm"):
@@ -165,7 +165,7 @@ def rounds_in_room(place: Path, rounds: int, step_bytes: int) -> int:
 
 
 def full_dump(name: str, place: Path, rounds: int) -> dict[str, Any]:
-    """Naive, plain, aot_eager, DebugMode and fxtap on one model, in one folder's file system."""
+    """Measure naive, plain, aot_eager, DebugMode and fxtap on one model, on one folder's file system."""
     torch._dynamo.reset()
     model, inputs = make(name)
     work = Path(tempfile.mkdtemp(prefix=f"fxtap-bench-{name}-", dir=place))
@@ -183,7 +183,7 @@ def full_dump(name: str, place: Path, rounds: int) -> dict[str, Any]:
             contenders["debug_mode"] = hashing(eager)
         seconds = alternate(contenders, rounds)
         first = alternate_first(model, inputs, work, firsts)
-        steps = len(list((work / "naive" / "graph_1").iterdir()))  # both sides dumped as many
+        steps = len(list((work / "naive" / "graph_1").iterdir()))  # both contenders dumped as many
         result = {
             "seconds": seconds,
             "speedup over naive": seconds["naive"] / seconds["fxtap"],
@@ -202,7 +202,7 @@ def full_dump(name: str, place: Path, rounds: int) -> dict[str, Any]:
 
 
 def alternate_first(model: torch.nn.Module, inputs: tuple[Any, ...], work: Path, rounds: int) -> dict[str, float]:
-    """Median seconds of the first step into a new dump root (the index is made, nothing can be linked yet)."""
+    """Return the median seconds of the first step in a new dump root (an index is created, nothing can be linked)."""
     seconds: dict[str, list[float]] = {"naive": [], "fxtap": []}
     for turn in range(rounds):
         for name, backend in (
@@ -213,13 +213,13 @@ def alternate_first(model: torch.nn.Module, inputs: tuple[Any, ...], work: Path,
             function = torch.compile(model, backend=first_call_timer(backend, seconds[name]))
             with torch.no_grad():
                 function(*inputs)
-            if turn > 1:  # two stay: their bytes are compared
+            if turn > 1:  # two are kept: their bytes are compared
                 shutil.rmtree(work / f"first-{name}-{turn}", ignore_errors=True)
     return {name: statistics.median(values) for name, values in seconds.items()}
 
 
 def first_call_timer(backend: Any, seconds: list[float]) -> Any:
-    """Wrap a backend so that its compiled function's call is timed without compilation."""
+    """Wrap a backend so that calls of its compiled function are timed, without compilation."""
 
     def wrapped(module: torch.fx.GraphModule, example_inputs: Any, **options: Any) -> Any:
         function = backend(module, example_inputs, **options)
@@ -236,7 +236,7 @@ def first_call_timer(backend: Any, seconds: list[float]) -> Any:
 
 
 def rejected(rounds: int) -> dict[str, Any]:
-    """The run loop with every node rejected by the filter, against the graph's own generated code."""
+    """Compare the run loop, with every node rejected by the filter, with the graph's generated code."""
     model, inputs = make("tiny")
     seen: list[torch.fx.GraphModule] = []
     plain = compiled(model, inputs, plain_backend(seen))
@@ -253,7 +253,7 @@ def rejected(rounds: int) -> dict[str, Any]:
 
 
 def stats_only(rounds: int) -> dict[str, Any]:
-    """Statistics without files on GPT-2 124M, batch 4, 128 tokens."""
+    """Measure statistics without files on GPT-2 124M, batch 4, 128 tokens."""
     model, inputs = make("gpt2")
     with tempfile.TemporaryDirectory() as folder:
         eager = compiled(model, inputs, "aot_eager")
@@ -264,10 +264,10 @@ def stats_only(rounds: int) -> dict[str, Any]:
 
 
 def peak_memory(_rounds: int) -> dict[str, Any]:
-    """Peak resident memory of a full dump of GPT-2 over the model's own, with the queue at 64 MiB and at 1 GiB.
+    """Measure the peak resident memory of a full dump of GPT-2 over the model's own, with queues of 64 MiB and 1 GiB.
 
-    glibc keeps freed blocks for later (its threshold for giving them back grows by itself, to 32 MiB), which says
-    nothing of what is in use: the threshold is fixed for all three.
+    glibc keeps freed blocks (its threshold for returning them grows by itself, to 32 MiB), which are not in use: the
+    threshold is fixed for all three.
     """
     peaks = {}
     environment = {**os.environ, "MALLOC_MMAP_THRESHOLD_": "131072"}
@@ -294,7 +294,7 @@ def print_peak(queue_bytes: int) -> None:
 
 
 def places() -> dict[str, Path]:
-    """Where to write: the disk that the project is on, and memory."""
+    """Return the folders to write to: on the project's disk, and in memory."""
     disk = ROOT / "build"
     disk.mkdir(exist_ok=True)
     found = {"disk": disk}
@@ -304,10 +304,10 @@ def places() -> dict[str, Path]:
 
 
 def sections(quick: bool) -> dict[str, Callable[[], dict[str, Any]]]:
-    """Every measurement by name."""
+    """Return all measurements by name."""
     rounds = 5 if quick else 15
     table: dict[str, Callable[[], dict[str, Any]]] = {"rejected": lambda: rejected(rounds * 3)}
-    for name, turns in (("tiny", rounds), ("gpt", 5), ("gpt2", 2)):  # their dumps all stay until the end
+    for name, turns in (("tiny", rounds), ("gpt", 5), ("gpt2", 2)):  # all their dumps are kept until the end
         for where, place in places().items():
             table[f"{name} {where}"] = lambda name=name, place=place, turns=turns: full_dump(name, place, turns)
     table["stats"] = lambda: stats_only(5 if quick else 11)
@@ -327,7 +327,7 @@ def show(name: str, result: dict[str, Any]) -> None:
 
 
 def main() -> None:
-    """Run the sections asked for and print their ratios."""
+    """Run the selected sections and print their ratios."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="fewer rounds")
     parser.add_argument("--only", help="sections whose name contains this")

@@ -1,10 +1,10 @@
-"""Measure the comparison, in one run: fxtap beside the same metrics in NumPy, numpy.allclose, and the bare C reader.
+"""Measure the comparison in one run: fxtap, the same metrics in NumPy, numpy.allclose, and the bare C reader.
 
-    python bench/compare.py [--model gpt2] [--rounds 3] [--only SECTION] [--json FILE]
+python bench/compare.py [--model gpt2] [--rounds 3] [--only SECTION] [--json FILE]
 
-Contenders take turns (A B C A B C ...) over dumps in the page cache, medians are compared. Nothing is settled by hash.
-msprobe (PyPI's mindstudio-probe) reads nothing but its own dumps; where it can be imported, the functions that it calls
-for each pair of arrays, six metrics of ours, take turns too. Sections: large, small, indexed, page.
+Contenders take turns (A B C A B C ...) over dumps in the page cache; medians are compared. No pair is decided by hash.
+msprobe (PyPI's mindstudio-probe) reads only its own dumps; if it can be imported, the functions that it calls for each
+pair of arrays (six of the metrics) take turns too. Sections: large, small, indexed, page.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ sys.path.insert(0, str(ROOT / "tests" / "cli"))
 
 
 def dump(name: str, root: Path, noise: float) -> None:
-    """Dump one inference call of a model whose parameters are off by `noise`, relative."""
+    """Dump one inference call of a model with parameters changed by `noise`, relative."""
     torch._dynamo.reset()
     model, inputs = make(name)
     generator = torch.Generator().manual_seed(1)
@@ -50,12 +50,12 @@ def dump(name: str, root: Path, noise: float) -> None:
 
 
 def list_pairs(golden: Path, target: Path) -> list[tuple[str, str]]:
-    """Files of both dumps that are the same tensor, by name without the time stamp."""
+    """Return the files of both dumps that are the same tensor, by name without the time stamp."""
 
     def named(root: Path) -> dict[str, str]:
         found = {}
         for folder, _, names in os.walk(root):
-            step = folder.rpartition("/")[2]  # the graph's number counts on in a process
+            step = folder.rpartition("/")[2]  # graph numbers continue within a process
             for name in names:
                 if name.endswith(".npy"):
                     found[f"{step}/{name[:-25]}"] = f"{folder}/{name}"
@@ -72,7 +72,7 @@ def ulps(x: np.ndarray) -> np.ndarray:
 
 
 def numpy_metrics(golden: str, target: str) -> dict[str, Any]:
-    """Every metric of one pair, as a user would write it with NumPy."""
+    """Compute all metrics of one pair as a user would with NumPy."""
     b, a = np.load(golden), np.load(target)
     if b.dtype.kind != "f" or b.size == 0:
         return {"mismatched": int((a != b).sum())}
@@ -117,7 +117,7 @@ def allclose(golden: str, target: str) -> bool:
 
 
 def msprobe_metrics() -> Callable[[str, str], object] | None:
-    """What msprobe computes of one pair; None where it is not installed."""
+    """Return msprobe's computation for one pair, or None if it is not installed."""
     try:
         from msprobe.core.compare.npy_compare import compare_ops_apply, npy_data_check
     except ImportError:
@@ -127,7 +127,7 @@ def msprobe_metrics() -> Callable[[str, str], object] | None:
     def run(golden: str, target: str) -> object:
         n_value, b_value = np.load(target), np.load(golden)
         failed, message = npy_data_check(n_value, b_value)
-        return message if failed else compare_ops_apply(n_value, b_value, failed, message)  # scalars are none of it
+        return message if failed else compare_ops_apply(n_value, b_value, failed, message)  # scalars are not included
 
     return run
 
@@ -153,7 +153,7 @@ def ours(
 
 
 def peak_private_mib(command: list[str | Path]) -> float:
-    """Largest RssAnon of a command while it runs."""
+    """Return the largest RssAnon of a command while it runs."""
     process, peak = subprocess.Popen(command, stdout=subprocess.DEVNULL), 0
     while process.poll() is None:
         try:
@@ -181,9 +181,9 @@ def limit(pairs: list[tuple[str, str]], work: Path) -> Callable[[], float]:
 
 def measure(golden: Path, target: Path, work: Path, rounds: int, sample: int = 1) -> dict[str, Any]:
     """
-    NumPy sees every `sample`-th pair alone, msprobe every tenth of those; their seconds are scaled up, by bytes.
+    NumPy processes only every `sample`-th pair, msprobe every tenth of those; their seconds are scaled by bytes.
 
-    Finding the pairs is part of everyone's work.
+    Finding the pairs is part of every contender's work.
     """
     pairs = list_pairs(golden, target)
     n_bytes = n_bytes_of(pairs)
@@ -224,7 +224,7 @@ def large(work: Path, model: str, rounds: int) -> dict[str, Any]:
 
 
 def small(work: Path, _model: str, rounds: int) -> dict[str, Any]:
-    """100,000 pairs of 256 float32 each, in 1,000 steps of 100 nodes, without an index; all agree, none exactly."""
+    """Measure 100,000 pairs of 256 float32 each, 1,000 steps of 100 nodes, without an index; all close, none equal."""
     random = np.random.default_rng(0)
     header = io.BytesIO()
     np.save(header, np.zeros(256, np.float32))
@@ -249,7 +249,7 @@ def chain(x: torch.Tensor) -> torch.Tensor:
 
 
 def indexed(work: Path, _model: str, rounds: int) -> dict[str, Any]:
-    """About 100,000 pairs of two fxtap dumps of one thing: settled by hash, and read all the same."""
+    """Measure about 100,000 pairs of two fxtap dumps of the same run, decided by hash, and with all files read."""
     for side in ("golden", "target"):
         torch._dynamo.reset()
         generator = torch.Generator().manual_seed(1)
@@ -271,7 +271,7 @@ def indexed(work: Path, _model: str, rounds: int) -> dict[str, Any]:
 
 
 def page(work: Path, _model: str, rounds: int) -> dict[str, Any]:
-    """Opening a report of 50,000 rows in headless Chromium."""
+    """Measure opening a report of 50,000 rows in headless Chromium."""
     from browser import Browser
 
     for side, noise in (("golden", 0), ("target", 1)):

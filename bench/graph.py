@@ -1,8 +1,8 @@
-"""Measure what graphs cost: recording and printing one of 5,000 nodes beside compiling it, and fxtap graph of it.
+"""Measure the cost of graphs: recording and printing one of 5,000 nodes, compared with compiling it; and fxtap graph.
 
-    python bench/graph.py [--nodes N] [--program FILE] [--json FILE]
+python bench/graph.py [--nodes N] [--program FILE] [--json FILE]
 
-Compiling is torch.compile up to the graph: Dynamo and AOTAutograd, with a backend that then does nothing.
+Compiling is torch.compile up to the graph: Dynamo and AOTAutograd, with a backend that does nothing.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ class Layer(torch.nn.Module):
 
 
 def make_model(n_nodes: int) -> torch.nn.Module:
-    """Return a model whose graph has about so many nodes: a layer has 10 operators and 4 weights."""
+    """Return a model whose graph has about this many nodes: a layer has 10 operators and 4 weights."""
     return torch.nn.Sequential(*[Layer() for _ in range(max(1, n_nodes // 14))]).eval()
 
 
 def catch_graph(model: torch.nn.Module, x: torch.Tensor) -> tuple[GraphModule, float]:
-    """Return the ATen graph of a model and the seconds that it took torch.compile to get there."""
+    """Return the ATen graph of a model and the seconds until torch.compile had produced it."""
     caught: list[GraphModule] = []
 
     def compiler(gm: GraphModule, _inputs: Sequence[Any]) -> Any:
@@ -74,7 +74,7 @@ def median_of(run: Callable[[], object], rounds: int = 5) -> float:
 
 
 def dump_statistics(model: torch.nn.Module, x: torch.Tensor, folder: str) -> None:
-    """Dump one call of the model: statistics alone, which the page shows. Files would cost the program nothing."""
+    """Dump one call of the model, statistics only, which the page shows. Files would not change the program's time."""
     config = fxtap.CompilerConfig()
     config.debug.data_dump.type = "stats"
     config.debug.data_dump.path = folder
@@ -84,7 +84,7 @@ def dump_statistics(model: torch.nn.Module, x: torch.Tensor, folder: str) -> Non
 
 
 def measure_program(program: str, model: torch.nn.Module, x: torch.Tensor, rounds: int = 11) -> dict[str, float]:
-    """Return the median wall seconds of the whole process, `fxtap graph DUMP`, by format. Formats take turns."""
+    """Return the median wall seconds of a `fxtap graph DUMP` process, by format. Formats take turns."""
     outputs = {name: ["--format", name] for name in FORMATS} | {"summary": ["--summary"]}
     with tempfile.TemporaryDirectory() as folder:
         dump_statistics(model, x, folder)

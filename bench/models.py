@@ -1,4 +1,4 @@
-"""The models that the benchmarks run: a small GPT in three sizes' worth of settings, and GPT-2 124M."""
+"""The models of the benchmarks: a small GPT with three sets of sizes, and GPT-2 124M."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""The rival: a dumper in Python that saves each operator's inputs and outputs with ``numpy.save``.
+"""The baseline: a dumper in Python that saves each operator's inputs and outputs with ``numpy.save``.
 
-It works as TorchAir's eager-mode data dump does: ``torch.fx.Interpreter`` runs the graph node by node; before a node
-its inputs are saved, after it its outputs. What can be prepared once is (names, folders), tensors are saved
-without needless copies, nothing is logged.
+It works like TorchAir's eager-mode data dump: ``torch.fx.Interpreter`` runs the graph node by node; a node's inputs
+are saved before it, its outputs after it. Names and folders are prepared once, tensors are saved without needless
+copies, nothing is logged.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class NaiveInterpreter(torch.fx.Interpreter):
         self.prefix = ""
 
     def run(self, *args: Any, **kwargs: Any) -> Any:
-        """Run one step into a folder of its own."""
+        """Run one step in a new folder."""
         self.step += 1
         path = self.folder / str(self.step)
         path.mkdir(parents=True)
@@ -48,7 +48,7 @@ class NaiveInterpreter(torch.fx.Interpreter):
         return super().run(*args, **kwargs)
 
     def run_node(self, n: torch.fx.Node) -> Any:
-        """Save inputs, run, save outputs, for operators; others just run."""
+        """Save inputs, run, save outputs for operators; other nodes only run."""
         if not isinstance(n.target, torch._ops.OpOverload):
             return super().run_node(n)
         stamp = datetime.now(UTC).strftime("%Y%m%d%H%M%S%f")
@@ -76,7 +76,7 @@ def naive_backend(root: Path) -> Any:
 
 
 def plain_backend(seen: list[torch.fx.GraphModule]) -> Any:
-    """Return a backend that runs the graph's own generated code, and keeps the graph in ``seen``."""
+    """Return a backend that runs the graph's generated code, and stores the graph in ``seen``."""
 
     def compiler(module: torch.fx.GraphModule, _inputs: Any) -> Any:
         seen.append(module)

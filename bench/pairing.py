@@ -1,12 +1,12 @@
-"""Measure how well two executions whose programs are not equal are paired, and whether origins are right.
+"""Measure how well two executions of unequal programs are paired, and whether origins are right.
 
-    python bench/pairing.py [--only PATTERN] [--list] [--keep FOLDER | --from FOLDER] [--faults N] [--scale]
+python bench/pairing.py [--only PATTERN] [--list] [--keep FOLDER | --from FOLDER] [--faults N] [--scale]
 
-Models of several kinds are dumped twice, the second time written, compiled or run in another way. Which results are the
-same quantity is known, because equal quantities have equal values: weights and inputs are random, so strangers differ.
-One line a variant: recall (golden results that have an equal counterpart and are paired with it), precision (pairs of
-results whose values are equal), origins (there should be none), the verdict. The exit status is 1 where a target is
-missed. --keep leaves the dumps, --from evaluates those again.
+Models of several kinds are dumped twice, the second time written, compiled or run differently. Which results are the
+same quantity is known, because equal quantities have equal values: weights and inputs are random, so others differ.
+One line per variant: recall (golden results that have an equal counterpart and are paired with it), precision (pairs of
+results whose values are equal), origins (there should be none), the verdict. The exit status is 1 if a target is
+missed. --keep keeps the dumps, --from evaluates them again.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ RECALL, PRECISION, NAMED = 0.99, 0.999, 0.95
 
 @dataclass
 class Score:
-    """What one comparison of a clean variant got right."""
+    """The results of comparing one clean variant."""
 
     name: str
     reachable: int = 0
@@ -59,16 +59,16 @@ class Score:
 
     @property
     def precision(self) -> float:
-        """Share of pairs of results that are pairs of equals."""
+        """Share of pairs of results whose values are equal."""
         return self.right / self.pairs if self.pairs else 1.0
 
     @property
     def good(self) -> bool:
-        """Whether the variant alone reaches the targets."""
+        """Whether this variant reaches the targets."""
         return self.recall >= RECALL and self.precision >= PRECISION and not self.origins
 
     def line(self) -> str:
-        """One line for the table."""
+        """Return one line of the table."""
         mark = " " if self.good else "!"
         return (
             f"{mark} {self.name:34} recall {100 * self.recall:6.2f}% of {self.reachable:5}  precision "
@@ -89,14 +89,14 @@ def record(side: Side, root: Path, folder: Path) -> Run:
 
 
 def faults_of(base: Path) -> Path:
-    """Where the faulty dumps are that go with clean ones."""
+    """Return the folder of the faulty dumps that belong to clean ones."""
     return base.with_name(base.name + "-faults")
 
 
 def generate(variant: Variant, base: Path, n_faults: int = 0) -> None:
     """Dump both sides of a variant below `base`, and faulty runs of its target side beside it.
 
-    Golden sides that several variants have are dumped once; what is there already stays.
+    Golden sides shared by several variants are dumped once; existing dumps are kept.
     """
     folder = base / variant.name
     shared = base / ".golden" / side_key(variant.golden)
@@ -120,7 +120,7 @@ PAIR_FIELDS = ["verdict", "io", "graph", "step", "target_graph", "target_step", 
 
 
 def keys(columns: dict[str, list[Any]]) -> Iterator[tuple[str, str, str]]:
-    """Keys of both results of each pair that has two sides, and INPUT or OUTPUT."""
+    """Return the keys of both results of each two-sided pair, and INPUT or OUTPUT."""
     rows = zip(*(columns[name] for name in PAIR_FIELDS), strict=True)
     for _verdict, io, graph, step, target_graph, target_step, name, target_name, golden_path, target_path in rows:
         if golden_path and target_path:
@@ -135,7 +135,7 @@ def describe(origin: Any) -> str:
 
 
 def evaluate(variant: Variant, base: Path) -> Score:
-    """Compare a variant's dumps and hold the pairs against the truth."""
+    """Compare a variant's dumps and check the pairs against the truth."""
     folder = base / variant.name
     truth = Truth.of(folder, variant.equal)
     start = time.perf_counter()
@@ -144,7 +144,7 @@ def evaluate(variant: Variant, base: Path) -> Score:
     paired = set()
     for golden, target, io in keys(report._core.columns(PAIR_FIELDS)):
         if io == "INPUT" or (golden not in truth.golden and target not in truth.target):
-            continue  # uninitialised memory and text are no quantities
+            continue  # uninitialised memory and text are not quantities
         score.pairs += 1
         if truth.golden.get(golden, -1) == truth.target.get(target, -2):
             score.right += 1
@@ -159,7 +159,7 @@ def evaluate(variant: Variant, base: Path) -> Score:
 
 
 def totals(scores: list[Score]) -> tuple[list[str], bool]:
-    """The sums over all variants against the targets."""
+    """Compare the totals over all variants with the targets."""
     reachable, recalled = sum(score.reachable for score in scores), sum(score.recalled for score in scores)
     pairs, right = sum(score.pairs for score in scores), sum(score.right for score in scores)
     false = sum(len(score.origins) for score in scores)
@@ -177,12 +177,12 @@ def totals(scores: list[Score]) -> tuple[list[str], bool]:
 
 
 def share(total: int, place: int, count: int) -> int:
-    """How many of `total` the place-th of `count` gets."""
+    """Return the share of `total` for the place-th of `count`."""
     return total // count + (place < total % count)
 
 
 def measure_clean(variants: list[Variant], base: Path, options: argparse.Namespace) -> list[Score]:
-    """Dump the variants unless they are kept, compare them, and print a line each."""
+    """Dump the variants unless their dumps exist, compare them, and print a line each."""
     scores = []
     for place, variant in enumerate(variants):
         if options.kept is None:
@@ -212,7 +212,7 @@ def measure_faults(variants: list[Variant], base: Path, options: argparse.Namesp
 
 
 def fault_totals(judgements: list[Judgement]) -> tuple[list[str], bool]:
-    """How many planted faults were named, and how many reports accuse another place."""
+    """Count the planted faults that were named, and the reports that accuse another place."""
     named, false = sum(item.right for item in judgements), sum(bool(item.false) for item in judgements)
     share_named = named / len(judgements)
     return [

@@ -30,25 +30,25 @@ PASSED_ON = frozenset(
      "split_with_sizes", "empty", "full", "arange", "zeros", "ones",
      "new_zeros", "scalar_tensor"}
 )  # fmt: skip
-"""Operators that compute nothing."""
+"""Operators that do not compute."""
 
 CONFIDENT = frozenset({"operator", "weight", "graph input", "random"})
-"""Reasons that accuse one place and nothing else."""
+"""Reasons that accuse exactly one place."""
 
 
 @dataclass
 class Fault:
-    """One planted fault, and which origins are right.
+    """One planted fault, and the right origins.
 
     Attributes
     ----------
     graph, node, operator, kind
-        Where it is in the target side, and what was done to it.
+        Its position in the target side, and the kind of fault.
     paired
-        Whether the node has a golden counterpart; else it is inside of a region that golden computes otherwise.
+        Whether the node has a golden counterpart; otherwise it is in a region that golden computes differently.
     golden, target
-        "graph/node" of each side that an origin may name: the node and its counterparts, or, of a region, the next
-        nodes below it which have some.
+        "graph/node" of each side that an origin may name: the node and its counterparts, or, for a region, the next
+        nodes below it that have counterparts.
     """
 
     variant: str
@@ -67,7 +67,7 @@ class Fault:
 
 
 def dump_again(run: Run, root: Path) -> bool:
-    """Run a side once more into another dump. False where it was compiled anew in this."""
+    """Run a side again with another dump. False if that compiled it again."""
     dump = _core.Dump(str(root))
     graphs = run.graphs()
     for number, graph in graphs.items():
@@ -78,18 +78,18 @@ def dump_again(run: Run, root: Path) -> bool:
 
 
 def node_of(key: Key) -> str:
-    """The "graph/node" of a result's key."""
+    """Return the "graph/node" of a result's key."""
     graph, _, name = key.split("/", 2)
     return f"{graph}/{name.partition('-')[0]}"
 
 
 def computes(key: Key) -> bool:
-    """Whether a result is not just another's, passed on."""
+    """Return whether a result is not only another result passed on."""
     return key.partition("-")[2].split(".")[1] not in PASSED_ON
 
 
 class Places:
-    """Where faults may be planted in a side, and which origins are right for each."""
+    """Return where faults may be planted in a side, and the right origins for each."""
 
     def __init__(self, run: Run, truth: Truth, clean: list[Result]) -> None:
         self.graphs = run.graphs()
@@ -106,19 +106,19 @@ class Places:
         self.surplus.subtract(number for key, number in truth.golden.items() if computes(key))
 
     def counterparts(self, where: str) -> set[str]:
-        """Golden nodes with a result that is equal to one of this node's."""
+        """Return the golden nodes with a result equal to one of this node's."""
         found: set[str] = set()
         for key in self.keys[where]:
-            if self.clean[key].norm > 0 and np.ptp(self.clean[key].values) > 0:  # not a constant, which anything is
+            if self.clean[key].norm > 0 and np.ptp(self.clean[key].values) > 0:  # not a constant
                 found |= self.golden[self.truth.target[key]]
         return found
 
     def computed_again(self, where: str) -> bool:
-        """Whether target computes the values of a node more often than golden, as checkpoints do in backward."""
+        """Return whether target computes the values of a node more often than golden, as checkpoints do in backward."""
         return any(self.surplus[self.truth.target[key]] > 0 for key in self.keys[where])
 
     def candidates(self) -> list[tuple[int, Node]]:
-        """Nodes that compute floating-point values which are dumped."""
+        """Return the dumped nodes that compute floating-point values."""
         found = []
         for number, graph in self.graphs.items():
             assert graph.record is not None
@@ -133,7 +133,7 @@ class Places:
         return [(number, node) for number, node in found if self.keys[f"{number}/{node.name}"]]
 
     def below(self, number: int, node: Node) -> list[str]:
-        """The first nodes below one without counterpart that have some."""
+        """Return the first nodes below one without a counterpart that have one."""
         found, seen, waiting = [], {node}, list(node.users)
         while waiting:
             user = waiting.pop(0)
@@ -149,19 +149,19 @@ class Places:
 
 
 def without_operator(key: Key) -> Key:
-    """A result's key without the operator, which may be another one in a faulty run."""
+    """Return a result's key without the operator, which may differ in a faulty run."""
     node, _, rest = key.partition("-")
     return f"{node}.{rest[rest.rindex('PUT') :]}"
 
 
 def visible(wrong: NDArray[np.float64], right: NDArray[np.float64], tolerances: dict[str, Any]) -> bool:
-    """Whether a result is wrong by far more than the tolerance."""
+    """Return whether a result is wrong by far more than the tolerance."""
     allowed = tolerances.get("atol", 1e-4) + tolerances.get("rtol", 1e-4) * np.abs(right)
     return wrong.shape == right.shape and bool((np.abs(wrong - right) > 2 * allowed).any())
 
 
 def accepted(places: Places, fault: Fault, node: Node, differs: Callable[[str], bool]) -> bool:
-    """Fill in which origins are right; False where the fault does not show."""
+    """Set the right origins; False if the fault has no visible effect."""
     where = f"{fault.graph}/{node.name}"
     counterparts = places.counterparts(where)
     fault.paired = bool(counterparts) and not places.computed_again(where)
@@ -172,16 +172,16 @@ def accepted(places: Places, fault: Fault, node: Node, differs: Callable[[str], 
         return False
     fault.target = sorted({where, *seen})
     golden = set().union(*(places.counterparts(other) for other in seen))
-    if fault.paired:  # a view of the right value is not to blame
+    if fault.paired:  # a view of the right value is not at fault
         golden = golden - places.passed_on or golden
     fault.golden = sorted(golden)
     return True
 
 
 def plant(run: Run, variant: Variant, folder: Path, base: Path, count: int) -> list[Fault]:
-    """Dump `count` faulty runs of a variant's target side, each in a folder of its own below `base`.
+    """Dump `count` faulty runs of a variant's target side, each in its own folder below `base`.
 
-    `run` is the one that left the clean dump in `folder`.
+    `run` is the one that wrote the clean dump in `folder`.
     """
     truth = Truth.of(folder, variant.equal)
     draw = random.Random(variant.name)
@@ -202,7 +202,7 @@ def plant(run: Run, variant: Variant, folder: Path, base: Path, count: int) -> l
 
 
 def plant_one(run: Run, places: Places, variant: Variant, base: Path, number: int, draw: random.Random) -> Fault | None:
-    """Dump a mistake of the first kind, in an order drawn at random, that some node allows and that shows."""
+    """Dump the first kind of mistake, in random order, that some node allows and that has a visible effect."""
     candidates = places.candidates()
     for kind in draw.sample([*RESULTS, *WRITTEN], len(RESULTS) + len(WRITTEN)):
         possible = [item for item in candidates if allows(item[1], kind)]
@@ -214,14 +214,14 @@ def plant_one(run: Run, places: Places, variant: Variant, base: Path, number: in
 
 
 def dump_fault(run: Run, places: Places, fault: Fault, node: Node, base: Path, variant: Variant) -> bool:
-    """Dump one faulty run; remove it again where the fault does not show."""
+    """Dump one faulty run; remove it if the fault has no visible effect."""
     root = base / fault.folder
     shutil.rmtree(root, ignore_errors=True)
     graph = places.graphs[fault.graph]
     try:
         with planted(graph, node, fault.kind):
             same_graphs = dump_again(run, root / "target")
-    except RuntimeError:  # an operator of the same run refuses what comes out
+    except RuntimeError:  # another operator of the run rejects the result
         same_graphs = False
     if same_graphs:
         wrong = {without_operator(result.key): result.values for result in load(root / "target")}
@@ -238,7 +238,7 @@ def dump_fault(run: Run, places: Places, fault: Fault, node: Node, base: Path, v
 
 @dataclass
 class Judgement:
-    """What a report said of a planted fault."""
+    """The outcome of a report on a planted fault."""
 
     fault: Fault
     right: bool
@@ -252,14 +252,14 @@ class Judgement:
         return not self.right or bool(self.false)
 
     def line(self) -> str:
-        """One line for the table."""
+        """Return one line of the table."""
         mark = "!" if self.bad else " "
         also = f" accused: {'; '.join(self.false[:3])}" if self.false else ""
         return f"{mark} {self.fault.folder:32} {self.fault.kind:8} {self.fault.node:24} first: {self.first}{also}"
 
 
 def names(origin: Any) -> tuple[str, str]:
-    """The "graph/node" of both sides that an origin is about."""
+    """Return the "graph/node" of both sides of an origin."""
     pair = origin.pair
     target = (pair.target_name or pair.name).partition("-")[0]
     return f"{pair.graph}/{pair.name.partition('-')[0]}", f"{pair.target_graph}/{target}"
@@ -273,7 +273,7 @@ def is_right(fault: Fault, origin: Any) -> bool:
 
 
 def judge(fault: Fault, base: Path, tolerances: dict[str, Any]) -> Judgement:
-    """Compare a faulty dump with golden; hold the origins against what was planted."""
+    """Compare a faulty dump with golden; check the origins against the planted fault."""
     report = fxtap.compare(base / fault.folder / "golden", base / fault.folder / "target", **tolerances)
     origins = report.origins
     right = [is_right(fault, origin) for origin in origins]
@@ -288,6 +288,6 @@ def judge(fault: Fault, base: Path, tolerances: dict[str, Any]) -> Judgement:
 
 
 def kept_faults(base: Path, wanted: set[str]) -> list[Fault]:
-    """The faults that were left in a folder, of the variants that are wanted."""
+    """Return the faults in a folder, of the selected variants."""
     found = [Fault(**json.loads(path.read_text())) for path in sorted(base.glob("*/fault.json"))]
     return [fault for fault in found if fault.variant in wanted]

@@ -1,4 +1,4 @@
-"""Mistakes that are planted into one node of a graph: its results come out wrong, or it is written wrong."""
+"""Mistakes planted into one node of a graph: its result is changed, or the node is rewritten wrongly."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def scaled(value: torch.Tensor) -> torch.Tensor:
 
 
 def wrong_row(value: torch.Tensor) -> torch.Tensor:
-    """The last row (of all but the last dimension) has the opposite sign, and one more."""
+    """Negate the last row (of all but the last dimension) and add one."""
     wrong = value.clone()
     if wrong.dim() == 0:
         return -wrong - 1
@@ -34,14 +34,14 @@ def shifted(value: torch.Tensor) -> torch.Tensor:
 
 
 def rolled(value: torch.Tensor) -> torch.Tensor:
-    """Every value at its neighbour's place."""
+    """Move every value to its neighbour's position."""
     return value.roll(1)
 
 
 RESULTS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "scaled": scaled, "row": wrong_row, "shifted": shifted, "rolled": rolled
 }  # fmt: skip
-"""What is done to the first floating-point result while the node runs: its graph stays what it was."""
+"""Changes of the first floating-point result while the node runs; its graph is unchanged."""
 
 
 def is_floating(value: Any) -> bool:
@@ -71,7 +71,7 @@ def is_attention(node: Node) -> bool:
 
 
 def literal(node: Node) -> bool:
-    """Another epsilon, factor, exponent or summand."""
+    """Change an epsilon, factor, exponent or summand."""
     args = list(node.args)
     for place in reversed(range(1, len(args))):
         number = args[place]
@@ -86,7 +86,7 @@ def literal(node: Node) -> bool:
 
 
 def tanh(node: Node) -> bool:
-    """Gelu by its approximation."""
+    """Use gelu's approximation."""
     if name_of(node) != "gelu" or node.kwargs:
         return False
     node.kwargs = {"approximate": "tanh"}
@@ -94,14 +94,14 @@ def tanh(node: Node) -> bool:
 
 
 def scale(node: Node) -> bool:
-    """Attention with another scale."""
+    """Use another attention scale."""
     if is_attention(node):
         node.kwargs = {**node.kwargs, "scale": 0.7}
     return is_attention(node)
 
 
 def mask(node: Node) -> bool:
-    """Attention that is causal, or is not."""
+    """Switch attention between causal and not causal."""
     if not is_attention(node) or len(node.args) < 5 or "attn_mask" in node.kwargs:
         return False
     node.args = (*node.args[:4], not node.args[4], *node.args[5:])
@@ -127,7 +127,7 @@ OF_TWO = {
 
 
 def operator(node: Node) -> bool:
-    """Another operator."""
+    """Use another operator."""
     of_two = len(node.args) == 2 and all(isinstance(item, Node) for item in node.args) and not node.kwargs
     other = OF_TWO.get(node.target) if of_two else None
     other = other or (OTHERS.get(node.target) if not node.kwargs else None)
@@ -137,12 +137,12 @@ def operator(node: Node) -> bool:
 
 
 def wiring(node: Node) -> bool:
-    """The first argument is another value of the same shape, computed before."""
+    """Replace the first argument by an earlier value of the same shape."""
     first = node.args[0] if node.args else None
     if not isinstance(first, Node) or not is_floating(first.meta.get("val")):
         return False
     like, before = first.meta["val"], None
-    passing = {first, *first.all_input_nodes, *first.users}  # what a view of the same value would be
+    passing = {first, *first.all_input_nodes, *first.users}  # these may be views of the same value
     for other in node.graph.nodes:
         if other is node:
             break
@@ -160,12 +160,12 @@ def wiring(node: Node) -> bool:
 WRITTEN: dict[str, Callable[[Node], bool]] = {
     "literal": literal, "tanh": tanh, "scale": scale, "mask": mask, "operator": operator, "wiring": wiring
 }  # fmt: skip
-"""What is written wrong in the graph; False where a node has no such thing."""
+"""Changes of the graph; False if they do not apply to a node."""
 
 
 @contextlib.contextmanager
 def as_before(node: Node) -> Iterator[None]:
-    """Undo at the end whatever is done to a node."""
+    """Undo all changes to a node at the end."""
     target, args, kwargs = node.target, node.args, node.kwargs
     try:
         yield
@@ -174,14 +174,14 @@ def as_before(node: Node) -> Iterator[None]:
 
 
 def allows(node: Node, kind: str) -> bool:
-    """Whether a mistake of this kind can be made in a node."""
+    """Return whether a mistake of this kind can be made in a node."""
     with as_before(node):
         return kind in RESULTS or WRITTEN[kind](node)
 
 
 @contextlib.contextmanager
 def planted(graph: CompiledGraph, node: Node, kind: str) -> Iterator[None]:
-    """Make a mistake in a node, undone at the end."""
+    """Make a mistake in a node, and undo it at the end."""
     record = graph.record
     with as_before(node):
         if kind in RESULTS:

@@ -1,4 +1,4 @@
-"""The models that the pairing benchmark compares variants of: plain ones from edited source, tiny transformers."""
+"""The models of which the pairing benchmark compares variants: plain ones from edited source, tiny transformers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PLAIN = {"mlp": "MLP", "gpt": "GPT", "cnn": "CNN", "cell": "Cell", "experts": "E
 
 
 class Wrapper(nn.Module):
-    """Another module around a model, as DDP or torch.compile put one there."""
+    """A module around a model, as DDP or torch.compile add one."""
 
     def __init__(self, model: nn.Module, name: str) -> None:
         super().__init__()
@@ -26,7 +26,7 @@ class Wrapper(nn.Module):
         setattr(self, name, model)
 
     def forward(self, *inputs: Any, **kwargs: Any) -> Any:
-        """Hand everything on."""
+        """Forward the call."""
         return getattr(self, self.name)(*inputs, **kwargs)
 
 
@@ -52,12 +52,12 @@ def load_source(path: Path, edits: tuple[tuple[str, str], ...], shift: int) -> M
 
 
 def generator(name: str) -> torch.Generator:
-    """A random stream that depends on nothing but a name."""
+    """Return a random stream that depends only on a name."""
     return torch.Generator().manual_seed(zlib.crc32(name.encode()))
 
 
 def fused_row(name: str) -> tuple[str, int] | None:
-    """The fused weight that a projection of its own was cut out of, and its place there."""
+    """Return the fused weight that contains a projection's weight, and its position in it."""
     for place, letter in enumerate("qkv"):
         if f".{letter}." in name:
             return name.replace(f".{letter}.", ".qkv."), place
@@ -65,7 +65,7 @@ def fused_row(name: str) -> tuple[str, int] | None:
 
 
 def draw(name: str, like: Tensor) -> Tensor:
-    """Values of the size that keeps activations near 1; one-dimensional weights are near 1, biases near 0."""
+    """Return values of a scale that keeps activations near 1; one-dimensional weights are near 1, biases near 0."""
     random = torch.randn(like.shape, generator=generator(name))
     if like.dim() > 1:
         fan_in = like.shape[1:].numel() if like.dim() != 3 else like.shape[1]
@@ -77,7 +77,7 @@ def draw(name: str, like: Tensor) -> Tensor:
 
 @torch.no_grad()
 def initialise(model: nn.Module) -> None:
-    """Give every parameter and statistic values that depend on its name alone."""
+    """Set every parameter and statistic to values that depend only on its name."""
     for full_name, parameter in model.named_parameters():
         name = full_name.replace("stack.", "blocks.")  # a variant renames it
         fused = fused_row(name)
@@ -158,7 +158,7 @@ def make_model(name: str, source: ModuleType | None, attention: str) -> nn.Modul
 
 
 def make_inputs(name: str, call: str) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Return arguments of a call: random by the call's letter, of another size for a capital one."""
+    """Return arguments of a call: random values by the call's letter, of another size for a capital letter."""
     random = torch.Generator().manual_seed(ord(call))
     size = 6 if call.isupper() else 8
 

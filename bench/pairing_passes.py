@@ -1,4 +1,4 @@
-"""Rewritings of an ATen graph that keep its values: what other versions of torch, or other tracers, write instead."""
+"""Rewrites of an ATen graph that keep its values: what other versions of torch, or other tracers, produce."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def value_of(argument: Any) -> Any:
 
 
 def call(graph: Graph, like: Node, target: Any, *args: Any, **kwargs: Any) -> Node:
-    """Add a call, with the source and module of the node whose work it does, and the value that it will have."""
+    """Add a call, with the source and module of the node that it replaces, and its fake value."""
     node = graph.call_function(target, args, kwargs)
     node.meta = {key: like.meta[key] for key in ("stack_trace", "nn_module_stack") if key in like.meta}
     fake = like.meta.get("val")
@@ -41,7 +41,7 @@ def replace(node: Node, new: Node) -> None:
 
 
 def replace_results(node: Node, results: dict[int, Node]) -> None:
-    """Replace an operator of several results by one node each."""
+    """Replace an operator with several results by one node each."""
     for user in list(node.users):
         replace(user, results[user.args[1]])
     node.graph.erase_node(node)
@@ -136,7 +136,7 @@ def computed(graph: Graph) -> list[Node]:
 
 
 def inserted(target: Any, every: int, floating: bool = False) -> Pass:
-    """A pass that puts an operator which changes nothing behind every n-th node."""
+    """Return a pass that inserts an operator without effect after every n-th node."""
 
     def run(graph: Graph) -> None:
         for node in computed(graph)[every - 1 :: every]:
@@ -152,7 +152,7 @@ def inserted(target: Any, every: int, floating: bool = False) -> Pass:
 
 
 def dead_branch(graph: Graph) -> None:
-    """A logging branch behind every fifth node: a norm of its value that nobody uses."""
+    """Add a logging branch after every fifth node: an unused norm of its value."""
     for node in computed(graph)[4::5]:
         if node.meta["val"].is_floating_point():
             with graph.inserting_after(node):
@@ -162,14 +162,14 @@ def dead_branch(graph: Graph) -> None:
 
 
 def no_detach(graph: Graph) -> None:
-    """detach, alias and clone of what is not written to are left out."""
+    """Remove detach, alias and clone of values that are not written to."""
     for target in (aten.detach.default, aten.alias.default):
         for node in nodes_of(graph, target):
             replace(node, node.args[0])
 
 
 def minus_one(graph: Graph) -> None:
-    """The first size of a view of several dimensions is written -1."""
+    """Write the first size of a view of several dimensions as -1."""
     for node in nodes_of(graph, aten.view.default):
         sizes = list(node.args[1])
         if len(sizes) > 1 and all(isinstance(size, int) and size > 0 for size in sizes):
@@ -177,20 +177,20 @@ def minus_one(graph: Graph) -> None:
 
 
 def view_reshape(graph: Graph) -> None:
-    """view -> _unsafe_view, as behind a matmul."""
+    """view -> _unsafe_view, as after a matmul."""
     for node in nodes_of(graph, aten.view.default):
         node.target = aten._unsafe_view.default
 
 
 def literals(graph: Graph) -> None:
-    """Numbers change type: 2 -> 2.0."""
+    """Change the type of numbers: 2 -> 2.0."""
     for target in (aten.mul.Tensor, aten.add.Tensor, aten.sub.Tensor, aten.div.Tensor, aten.pow.Tensor_Scalar):
         for node in nodes_of(graph, target):
             node.args = tuple(float(item) if type(item) is int else item for item in node.args)
 
 
 def constant(graph: Graph) -> None:
-    """lift_fresh_copy of a number that the module holds -> scalar_tensor."""
+    """lift_fresh_copy of a number held by the module -> scalar_tensor."""
     for node in nodes_of(graph, aten.lift_fresh_copy.default):
         value = getattr(graph.owning_module, node.args[0].target)
         with unset_fake_temporarily():
@@ -229,21 +229,21 @@ def bmm_matmul(graph: Graph) -> None:
 
 
 def rename(graph: Graph) -> None:
-    """Every node gets a name that says nothing."""
+    """Give every node a meaningless name."""
     for number, node in enumerate(graph.nodes):
         if node.op == "call_function":
             node._rename(f"v{number * 7 % 1009}")
 
 
 def no_sources(graph: Graph) -> None:
-    """Neither lines of code nor module paths are known."""
+    """Remove lines of code and module paths."""
     for node in graph.nodes:
         for key in ("stack_trace", "nn_module_stack", "fwd_nn_module_stack", "source_fn_stack"):
             node.meta.pop(key, None)
 
 
 def reorder(graph: Graph) -> None:
-    """Another order of execution that the wiring allows, drawn at random."""
+    """Choose at random another order of execution that the wiring allows."""
     draw = random.Random(7)
     nodes = [node for node in graph.nodes if node.op not in ("placeholder", "output")]
     if any(isinstance(node.target, torch._ops.OpOverload) and node.target._schema.is_mutable for node in nodes):

@@ -1,4 +1,4 @@
-"""One side of a variant: how a model is built, compiled and run, and the dump of it."""
+"""One side of a variant: how a model is built, compiled, run and dumped."""
 
 from __future__ import annotations
 
@@ -33,19 +33,19 @@ class Side:
     model
         A name, or two joined by "+": both are compiled and called, in this order.
     calls
-        One letter a call, the seed of its inputs; a capital letter's inputs have another size.
+        One letter per call, the seed of its inputs; for a capital letter, the inputs have another size.
     grad
-        "no": under no_grad; "forward": with gradients, never backward; "train": backward and an SGD step each call.
+        "no": under no_grad; "forward": with gradients, without backward; "train": backward and an SGD step per call.
     edits, shift, file
-        Of the source of plain models: (old, new) text, lines put in front, the file's name.
+        For the source of plain models: (old, new) text, number of lines to prepend, the file's name.
     attention, math
-        transformers' attention; whether scaled_dot_product_attention is traced into its parts.
+        transformers' attention; whether scaled_dot_product_attention is decomposed.
     wrap
         The attribute names of modules around the model, outermost first; ("()",) for a plain function.
     decompose
         Names of ATen operators that AOTAutograd decomposes.
     passes
-        Of pairing_passes, in order.
+        Names of functions of pairing_passes, in order.
     breaks
         Names of submodules before which the graph is broken.
     frozen
@@ -71,7 +71,7 @@ class Side:
 
 
 class Recorder(Backend):
-    """The backend, with passes over each graph before it is compiled; keeps what it compiled."""
+    """The backend, with passes over each graph before it is compiled; stores what it compiled."""
 
     def __init__(self, root: Path, side: Side) -> None:
         config = fxtap.CompilerConfig()
@@ -96,24 +96,24 @@ class Recorder(Backend):
 
 
 def skips_of(graph: CompiledGraph) -> list[str | None]:
-    """Why each node of a graph is not dumped; None for those that are."""
+    """Return why each node of a graph is not dumped; None for those that are."""
     return skip_reasons(graph.gm, graph.record)
 
 
 def decompositions(names: tuple[str, ...]) -> dict[Any, Any]:
-    """torch's own decompositions of operators, by name."""
+    """Return torch's decompositions of operators, by name."""
     packets = [getattr(torch.ops.aten, name) for name in names]
     return dict(torch._decomp.get_decompositions(packets))
 
 
 def break_before(model: nn.Module, names: tuple[str, ...]) -> None:
-    """Break the graph before submodules are called."""
+    """Break the graph before calls of submodules."""
     for name in names:
         model.get_submodule(name).register_forward_pre_hook(lambda *_: torch._dynamo.graph_break())
 
 
 def wrapped(model: nn.Module, names: tuple[str, ...]) -> Callable[..., Any]:
-    """The model with modules around it, or as a function that calls it."""
+    """Return the model with modules around it, or as a function that calls it."""
     if names == ("()",):
 
         def function(*inputs: Any, **kwargs: Any) -> Any:
@@ -126,7 +126,7 @@ def wrapped(model: nn.Module, names: tuple[str, ...]) -> Callable[..., Any]:
 
 
 def loss_of(output: Any) -> Tensor:
-    """Cross entropy with labels drawn by the output's size."""
+    """Return the cross entropy with labels seeded by the output's size."""
     logits = getattr(output, "logits", output).float().flatten(0, -2)
     random = torch.Generator().manual_seed(logits.shape[0])
     labels = torch.randint(0, logits.shape[1], (logits.shape[0],), generator=random)
@@ -134,13 +134,13 @@ def loss_of(output: Any) -> Tensor:
 
 
 class Run:
-    """A side that is compiled once, and may run again from the same beginning."""
+    """A side that is compiled once, and can be run repeatedly from the same start."""
 
     def __init__(self, side: Side, root: Path, sources: Path) -> None:
         self.side = side
         self.recorder = Recorder(root, side)
         torch._dynamo.reset()
-        fxtap.session._graph_ids = itertools.count(0)  # every dump as if it were a process of its own
+        fxtap.session._graph_ids = itertools.count(0)  # each dump as in a separate process
         self._before_graphs = fxtap.session.next_graph_id()
         self.models: dict[str, nn.Module] = {}
         self.functions: dict[str, Callable[..., Any]] = {}
@@ -159,12 +159,12 @@ class Run:
         }
 
     def graphs(self) -> dict[int, CompiledGraph]:
-        """What was compiled, by the graph's number."""
+        """Return what was compiled, by graph number."""
         return dict(enumerate(self.recorder.graphs, self._before_graphs + 1))
 
     @contextlib.contextmanager
     def surroundings(self) -> Iterator[None]:
-        """The modes that the side runs in."""
+        """Enter the modes in which the side runs."""
         with contextlib.ExitStack() as stack:
             stack.enter_context(torch.set_grad_enabled(self.side.grad != "no"))
             if self.side.autocast:
@@ -174,7 +174,7 @@ class Run:
             yield
 
     def call(self, name: str, letter: str) -> None:
-        """One call, and in training a step."""
+        """Run one call, and in training one step."""
         args, kwargs = make_inputs(name, letter)
         if self.side.dtype != torch.float32:
             args = tuple(self.cast(value) for value in args)
@@ -193,7 +193,7 @@ class Run:
         return value.to(self.side.dtype) if value.is_floating_point() else value
 
     def __call__(self) -> None:
-        """All calls, from the first weights."""
+        """Run all calls from the initial weights."""
         for name, model in self.models.items():
             model.load_state_dict(self.start[name])
         torch.manual_seed(0)

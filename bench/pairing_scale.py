@@ -1,4 +1,4 @@
-"""How long pairing takes: graphs of many nodes that differ at every fiftieth operator, beside the same graphs equal."""
+"""The time of pairing: graphs of many nodes that differ at every fiftieth operator, and equal graphs."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from fxtap.selection import skip_reasons
 aten = torch.ops.aten
 SIZES = (25_000, 50_000, 100_000)
 ALLOWED_S = 2.0
-"""Seconds that unequal graphs of 100,000 nodes a side may take beyond equal ones."""
+"""Seconds allowed for unequal graphs of 100,000 nodes per side beyond those for equal ones."""
 ALLOWED_GROWTH = 2.7
-"""Times as long as for half as many nodes."""
+"""Factor allowed over half as many nodes."""
 
-LAYER = 400  # nodes of a module
+LAYER = 400  # nodes per module
 
 
 class Chain:
-    """A graph of many small operators: a residual stream with branches, no two values alike."""
+    """A graph of many small operators: a residual stream with branches, without equal values."""
 
     def __init__(self, changed: bool) -> None:
         self.graph = Graph()
@@ -44,7 +44,7 @@ class Chain:
         return node
 
     def step(self, h: Node, skip: Node) -> tuple[Node, Node]:
-        """One operator of the model, which may be written otherwise on the changed side."""
+        """One operator of the model, which may be written differently on the changed side."""
         self.count += 1
         number = self.random.uniform(0.5, 1.5)
         kind = self.count % 10
@@ -76,7 +76,7 @@ class Chain:
 
 
 def dump_chain(n_nodes: int, changed: bool, root: Path) -> None:
-    """Dump one call of a chain, statistics alone."""
+    """Dump one call of a chain, statistics only."""
     chain = Chain(changed)
     gm = chain.build(n_nodes)
     record = _core.record(gm)
@@ -88,7 +88,7 @@ def dump_chain(n_nodes: int, changed: bool, root: Path) -> None:
 
 
 def measure(n_nodes: int, base: Path) -> tuple[float, float, Any]:
-    """Seconds for equal graphs, for unequal ones, and the latter's report."""
+    """Return the seconds for equal graphs and for unequal ones, and the latter's report."""
     folders = {name: base / f"{n_nodes}.{name}" for name in ("golden", "equal", "changed")}
     for name, folder in folders.items():
         if not folder.exists():
@@ -103,7 +103,7 @@ def measure(n_nodes: int, base: Path) -> tuple[float, float, Any]:
 
 
 def run(base: Path) -> bool:
-    """Measure all sizes, print a line each; whether the targets are reached."""
+    """Measure all sizes, print a line each; return whether the targets are reached."""
     extra = {}
     good = True
     for n_nodes in SIZES:

@@ -187,7 +187,7 @@ class Experts(nn.Module):
 
 
 class Cache(nn.Module):
-    """Attention over a cache of keys and values, written in place, one position a call."""
+    """Attention over a cache of keys and values, written in place, one position per call."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Which results of two dumps are the same quantity: equal quantities have equal values, and strangers do not."""
+"""Which results of two dumps are the same quantity: equal quantities have equal values, others do not."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 import fxtap
 
 Key = str
-"""A result: "graph/step/name" of its tensor, as "2/0/mul_1-aten.mul.Tensor.OUTPUT.0"."""
+"""A result: "graph/step/name" of its tensor, such as "2/0/mul_1-aten.mul.Tensor.OUTPUT.0"."""
 
-HUGE = 1e30  # the least number of a dtype, as masks have it: its square is to be finite
+HUGE = 1e30  # the smallest number of a dtype, as in masks; its square must be finite
 
 
 @dataclass
@@ -38,14 +38,14 @@ def key_of(fields: Any) -> Key:
 
 
 def special(values: NDArray[np.float64]) -> NDArray[np.int8]:
-    """Which values are no common numbers: 3 for NaN, 2 or -2 for an infinity, 1 or -1 for a huge one, else 0."""
+    """Classify special values: 3 for NaN, 2 or -2 for an infinity, 1 or -1 for a huge number, otherwise 0."""
     sign = np.where(np.abs(values) >= HUGE, np.sign(values), 0) * np.where(np.isinf(values), 2, 1)
     found: NDArray[np.int8] = np.where(np.isnan(values), 3, sign).astype(np.int8)
     return found
 
 
 def load(root: Path) -> list[Result]:
-    """All results of a dump that have values, in order of execution."""
+    """Return all results of a dump that have values, in order of execution."""
     found = []
     for tensor in fxtap.open(root).tensors():
         if tensor.io == "INPUT" or tensor.skipped is not None or tensor.path is None or "empty" in tensor.target:
@@ -65,18 +65,18 @@ def load(root: Path) -> list[Result]:
 
 
 def turned(result: Result) -> NDArray[np.float64]:
-    """The values under every order of the axes that are more than one long, one row an order."""
+    """Return the values under every permutation of the axes longer than one, one row each."""
     array = result.values.reshape([extent for extent in result.shape if extent != 1])
     orders = itertools.permutations(range(array.ndim)) if array.ndim <= 4 else [tuple(range(array.ndim))]
     return np.stack([array.transpose(order).ravel() for order in orders])
 
 
 def distance(a: Result, others: list[Result], limit: float) -> NDArray[np.float64]:
-    """Relative L2 distances up to a transposition."""
+    """Return relative L2 distances up to a transposition."""
     scale = np.array([max(a.norm, other.norm, 1e-300) for other in others])
     sorted_values = np.stack([other.ordered for other in others])
     far: NDArray[np.float64] = np.linalg.norm(sorted_values - a.ordered, axis=1) / scale
-    if limit < 1e-3:  # that other values have the same distribution so exactly does not happen
+    if limit < 1e-3:  # other values do not have so exactly the same distribution
         return far
     mine = turned(a)
     for place in np.flatnonzero(far <= limit):
@@ -127,7 +127,7 @@ class Truth:
 
     @classmethod
     def of(cls, folder: Path, limit: float) -> Truth:
-        """Compute it from the dumps of a variant, or read what was computed before."""
+        """Compute it from the dumps of a variant, or load an earlier result."""
         cache = folder / "truth.json"
         if cache.exists():
             return cls(**json.loads(cache.read_text()))
@@ -136,7 +136,7 @@ class Truth:
         return truth
 
     def reachable(self) -> int:
-        """How many golden results can be paired with an equal one, each result being in one pair."""
+        """Return how many golden results can be paired with an equal one, with each result in one pair."""
         counts: dict[int, list[int]] = defaultdict(lambda: [0, 0])
         for side, numbers in enumerate((self.golden, self.target)):
             for number in numbers.values():

@@ -1,4 +1,4 @@
-"""Pairs of sides that compute the same in other words: the clean variants of the pairing benchmark."""
+"""Pairs of sides that compute the same but are written differently: the clean variants of the pairing benchmark."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ BLOCKS = {"mlp": "blocks", "gpt": "layers", "cnn": "stages", "llama": "model.lay
 
 @dataclass(frozen=True)
 class Variant:
-    """Two sides, and what of them counts as equal.
+    """Two sides, and the limits for equality.
 
     Attributes
     ----------
     equal
         Largest relative L2 distance of two values that are the same quantity.
     tolerances
-        Keywords of `fxtap.compare`, where its defaults are not meant for this variant.
+        Keywords of `fxtap.compare`, if its defaults do not suit this variant.
     """
 
     name: str
@@ -61,7 +61,7 @@ def edited(side: Side, *edits: tuple[str, str], **changes: Any) -> Side:
 
 
 def everywhere(model: str) -> Iterator[Variant]:
-    """Variants that any model has."""
+    """Return variants that apply to any model."""
     plain, training = Side(model), Side(model, grad="train")
     block = BLOCKS.get(model)
 
@@ -70,9 +70,9 @@ def everywhere(model: str) -> Iterator[Variant]:
 
     yield variant("forward", plain, replace(plain, grad="forward"))
     yield variant("wrapped", plain, replace(plain, wrap=("_orig_mod", "module")))
-    if model != "t5":  # its masks hold the least number of the dtype
+    if model != "t5":  # its masks contain the smallest number of the dtype
         yield variant("float64", plain, replace(plain, dtype=torch.float64), **CLOSE)
-    smooth = edited(plain, MAX_POOL) if model == "cnn" else plain  # the place of a maximum depends on rounding
+    smooth = edited(plain, MAX_POOL) if model == "cnn" else plain  # the position of a maximum depends on rounding
     yield variant("autocast", smooth, replace(smooth, autocast=True), **LOOSE)
     yield variant("math", plain, replace(plain, math=True)) if model in ("gpt", "bert", "vit", "llama") else None
     yield variant("addmm", plain, replace(plain, passes=("addmm",)))
@@ -88,7 +88,7 @@ def everywhere(model: str) -> Iterator[Variant]:
 
 
 def sources(model: str) -> Iterator[Variant]:
-    """Variants of plain models' source."""
+    """Return variants of plain models' source."""
     plain, training = Side(model), Side(model, grad="train")
 
     def variant(name: str, golden: Side, target: Side, **options: Any) -> Variant:
@@ -111,13 +111,13 @@ def sources(model: str) -> Iterator[Variant]:
 
 
 def recompiled(model: str) -> Iterator[Variant]:
-    """Another shape in the middle: a recompilation on one side, with dynamic shapes on the other."""
+    """Return variants with another shape in between: a recompilation on one side, dynamic shapes on the other."""
     side = Side(model, calls="aBc")
     yield Variant(f"{model}.recompiled", side, replace(side, dynamic=True))
 
 
 def mlp() -> Iterator[Variant]:
-    """Rewritten lines of the MLP, and decompositions."""
+    """Return variants with rewritten lines of the MLP, and decompositions."""
     plain, training = Side("mlp"), Side("mlp", grad="train")
     silu = ("h = F.silu(h)", "h = h * torch.sigmoid(h)")
     yield Variant("mlp.rewritten", plain, edited(plain, silu))
@@ -145,7 +145,7 @@ def mlp() -> Iterator[Variant]:
 
 
 def gpt() -> Iterator[Variant]:
-    """Attention, projections and checkpoints of the GPT."""
+    """Return variants of attention, projections and checkpoints of the GPT."""
     plain, training = Side("gpt"), Side("gpt", grad="train")
     projections = [(QKV, Q_K_V), ("self.qkv(x).chunk(3, dim=-1)", "self.q(x), self.k(x), self.v(x)")]
     checkpoint = ("x = layer(x)", "x = torch.utils.checkpoint.checkpoint(layer, x, use_reentrant=False)")
@@ -171,7 +171,7 @@ def gpt() -> Iterator[Variant]:
 
 
 def others() -> Iterator[Variant]:
-    """CNN, cell, experts, two models at once, and transformers' attention."""
+    """Return variants of CNN, cell, experts, two models at once, and transformers' attention."""
     for side, name in ((Side("cnn"), "cnn"), (Side("cnn", grad="train"), "cnn.train")):
         prefix = f"{name}_" if "." in name else f"{name}."
         names = ("native_group_norm", "native_batch_norm", "_native_batch_norm_legit", "hardswish", "mean")
@@ -203,7 +203,7 @@ def others() -> Iterator[Variant]:
 
 
 def cache() -> Iterator[Variant]:
-    """Writes into a cache, in place or not."""
+    """Return variants of writes to a cache, in place or not."""
     side = Side("cache", calls="abc")
     copies = [(f"self.{name}[:, position] = {value}", f"self.{name}.index_copy_(1, position, {value})")
               for name, value in (("keys", "k.unsqueeze(1)"), ("values", "v.unsqueeze(1)"))]  # fmt: skip
@@ -229,7 +229,7 @@ def side_of(model: str) -> Side:
 
 
 def all_variants() -> list[Variant]:
-    """Every clean variant, in a fixed order."""
+    """Return all clean variants, in a fixed order."""
     found: list[Variant | None] = []
     for model in NAMES:
         if model != "cache":

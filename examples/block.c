@@ -1,6 +1,6 @@
 /*
- * The model of block.py in C, dumped under the names that PyTorch gives: then everything pairs, and the first operator
- * that computes something else is named. Three bugs are built in, to see that.
+ * The model of block.py in C, dumped under PyTorch's names: all tensors pair, and the first operator with a different
+ * result is named. Three bugs can be switched on for demonstration.
  *
  *     python examples/block.py OUT          # the weights OUT/weights, the golden dump OUT/golden
  *     example_block OUT/weights OUT/c [--bug eps|gelu|transpose]
@@ -37,12 +37,12 @@ static void make_block(block *b, const char *weights)
     b->down_t = transposed(&b->down_weight);
 }
 
-/* The graph as `fxtap graph OUT/golden` prints it: names, targets, the order of arguments, and what feeds what. */
+/* The graph as printed by `fxtap graph OUT/golden`: names, targets, the order of arguments, and the wiring. */
 static fxtap_graph *make_graph(block *b)
 {
     fxtap_graph *graph;
     fxtap_value width, shape, eps, zero;
-    tensor normalised = b->normal; /* the result of the node is a tuple of three, its first element this one */
+    tensor normalised = b->normal; /* the first element of the node's result, a tuple of three */
     check(fxtap_graph_create(FXTAP_GRAPH_INFERENCE, &graph));
     check(fxtap_graph_add_int(graph, WIDTH, &width));
     check(fxtap_graph_add_items(graph, FXTAP_V_LIST, &width, 1, &shape));
@@ -92,7 +92,7 @@ static void run_block(block *b, const char *bug)
     fxtap_call *call;
     check(fxtap_call_begin(b->capture, &call));
     run_norm(call, b, strcmp(bug, "eps") == 0 ? 1e-3 : 1e-5);
-    if (strcmp(bug, "transpose") == 0) { /* the weight's bytes read as if they were transposed already */
+    if (strcmp(bug, "transpose") == 0) { /* reads the weight's bytes as if they were already transposed */
         b->up_t.strides[0] = b->up_t.shape[1];
         b->up_t.strides[1] = 1;
     }

@@ -1,4 +1,4 @@
-"""The golden side of block.c and fused.c: a block of a transformer, its weights as .npy files and its dump.
+"""The golden side of block.c and fused.c: a transformer block, its weights as .npy files and its dump.
 
 python examples/block.py OUT    # writes OUT/weights and OUT/golden
 """

@@ -1,4 +1,4 @@
-"""Dump chosen operators alone, by a function or by patterns: `python examples/custom_filter.py [DUMP]`."""
+"""Dump selected operators, with a function or with patterns: `python examples/custom_filter.py [DUMP]`."""
 
 import sys
 

@@ -1,6 +1,6 @@
 /*
- * engine.h - the little inference engine of the examples: tensors of float32, four operators, and what it takes
- * to put them into a graph of fxtap and into a dump.
+ * engine.h - the small inference engine of the examples: tensors of float32, four operators, and helpers that
+ * add them to a graph and to a dump.
  */
 #ifndef EXAMPLE_ENGINE_H
 #define EXAMPLE_ENGINE_H
@@ -29,8 +29,8 @@ typedef struct tensor {
     int32_t ndim;
     int64_t shape[2];
     int64_t strides[2];
-    fxtap_ticket ticket; /* in the call that runs */
-    fxtap_value result;  /* in the graph: the node that it comes from */
+    fxtap_ticket ticket; /* in the current call */
+    fxtap_value result;  /* in the graph: the node that computes it */
 } tensor;
 
 static inline tensor new_tensor(int32_t ndim, int64_t rows, int64_t columns)
@@ -48,7 +48,7 @@ static inline tensor new_tensor(int32_t ndim, int64_t rows, int64_t columns)
     return made;
 }
 
-/* A weight that block.py saved: FOLDER/NAME.npy, contiguous float32. */
+/* Loads a weight saved by block.py: FOLDER/NAME.npy, contiguous float32. */
 static inline tensor load(const char *folder, const char *name, int32_t ndim, int64_t rows, int64_t columns)
 {
     char path[4096];
@@ -68,7 +68,7 @@ static inline tensor load(const char *folder, const char *name, int32_t ndim, in
     return made;
 }
 
-/* The same memory; it stays the other's. */
+/* A view of the same memory, which `of` owns. */
 static inline tensor transposed(const tensor *of)
 {
     return (tensor){.values = of->values,
@@ -79,7 +79,7 @@ static inline tensor transposed(const tensor *of)
 
 /* ---- arithmetic ---- */
 
-/* `mean_out` and `rstd_out`, one of each a row, may be NULL. */
+/* `mean_out` and `rstd_out`, one value per row, may be NULL. */
 static inline void layer_norm(tensor *out, tensor *mean_out, tensor *rstd_out, const tensor *x, const tensor *weight,
                               const tensor *bias, double eps)
 {
@@ -155,7 +155,7 @@ static inline fxtap_value meta_of(fxtap_graph *graph, const tensor *t)
     return meta;
 }
 
-/* A node, where `stack_trace` says that it comes from; what it yields can be another one's argument then. */
+/* Adds a node with its source, `stack_trace`; its result can then be the argument of another node. */
 static inline fxtap_node add_node_at(const char *stack_trace, fxtap_graph *graph, fxtap_node_op op, const char *name,
                                      const char *target, const fxtap_value *args, size_t n_args, tensor *yields)
 {
@@ -177,7 +177,7 @@ static inline fxtap_node add_node_at(const char *stack_trace, fxtap_graph *graph
     return node;
 }
 
-/* The reports lead back to the line that this stands in. */
+/* Reports show the line of this macro's use. */
 #define TEXT_OF(x) #x
 #define LINE_TEXT(line) TEXT_OF(line)
 #define HERE "  File \"" __FILE__ "\", line " LINE_TEXT(__LINE__) ", in make_graph\n"
@@ -195,14 +195,14 @@ static inline void save(fxtap_call *call, fxtap_node node, fxtap_io io, const ch
     check(fxtap_call_save(call, node, io, position, stamp, &view, &t->ticket));
 }
 
-/* A number among the arguments, as Python's float. */
+/* Saves a number argument as a Python float. */
 static inline void save_float(fxtap_call *call, fxtap_node node, const char *position, uint64_t stamp, double number)
 {
     fxtap_view view = {.data = &number, .dtype = FXTAP_FLOAT64};
     check(fxtap_call_save_copy(call, node, FXTAP_INPUT, position, stamp, &view));
 }
 
-/* A list of integers, as a shape: one array. */
+/* Saves a list of integers, such as a shape, as one array. */
 static inline void save_ints(fxtap_call *call, fxtap_node node, const char *position, uint64_t stamp,
                              const int64_t *numbers, int64_t n)
 {

@@ -1,7 +1,7 @@
 /*
- * An engine whose operators are not PyTorch's: the model of block.py in two fused ones. A map says which of its results
- * are which of PyTorch's; a fused operator's inputs have no counterpart and are named by keywords, so that no place
- * pairs by chance.
+ * An engine whose operators are not PyTorch's: the model of block.py as two fused operators. A map pairs their results
+ * with PyTorch's; the inputs of a fused operator have no counterpart and are named by keywords, so that their positions
+ * do not pair by accident.
  *
  *     python examples/block.py OUT          # the weights OUT/weights, the golden dump OUT/golden
  *     example_fused OUT/weights OUT/fused [--bug eps|gelu]
@@ -13,7 +13,7 @@
 
 typedef struct model {
     tensor x, norm_weight, norm_bias, up_weight, up_bias, down_weight, down_bias; /* loaded */
-    tensor normal, up, active, down, out;                                         /* normal, active, down: never saved */
+    tensor normal, up, active, down, out;                                         /* normal, active, down: not saved */
     fxtap_node n_norm_up, n_gelu_down;
     fxtap_capture *capture;
 } model;
@@ -34,7 +34,7 @@ static void make_model(model *m, const char *weights)
     m->out = new_tensor(2, BATCH, WIDTH);
 }
 
-/* What feeds what is worth saying also of fused operators: an error is followed along it. */
+/* Wiring is useful for fused operators too: errors are followed along it. */
 static fxtap_graph *make_graph(model *m)
 {
     fxtap_graph *graph;

@@ -1,4 +1,4 @@
-"""Dump MiniLM four times: in float32, in bfloat16, with the gelu of layer 3 made wrong, with operators decomposed.
+"""Dump MiniLM four times: in float32, in bfloat16, with a wrong gelu in layer 3, and with operators decomposed.
 
 python examples/minilm_variants.py FOLDER
 """
@@ -17,17 +17,17 @@ import fxtap
 
 
 def load() -> BertModel:
-    """The trained model, in float32."""
+    """Return the trained model in float32."""
     return BertModel.from_pretrained(get_model_path(), attn_implementation="eager").eval()
 
 
 def in_bfloat16() -> BertModel:
-    """The same in bfloat16."""
+    """Return the model in bfloat16."""
     return load().to(torch.bfloat16)
 
 
 def with_wrong_gelu() -> BertModel:
-    """The same with one operator that is almost right: gelu by its tanh approximation, in layer 3 alone."""
+    """Return the model with one operator slightly wrong: gelu's tanh approximation, in layer 3 only."""
     model = load()
     model.encoder.layer[3].intermediate.intermediate_act_fn = torch.nn.GELU(approximate="tanh")
     return model
@@ -51,7 +51,7 @@ VARIANTS: dict[str, tuple[Callable[[], BertModel], tuple[str, ...]]] = {
 
 
 def main() -> None:
-    """Dump every variant over the same sentences, each into a folder of its own."""
+    """Dump every variant over the same sentences, each to its own folder."""
     folder = Path(sys.argv[1] if len(sys.argv) > 1 else "minilm-dumps")
     sentences = Path(__file__).with_name("text.txt").read_text("utf-8").splitlines()
     tokens = AutoTokenizer.from_pretrained(get_model_path())(sentences, padding=True, return_tensors="pt")

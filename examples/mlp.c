@@ -1,6 +1,6 @@
 /*
- * A C program without Python that leaves a dump: a two-layer perceptron with its own arithmetic runs for a few steps,
- * and each operator's inputs and outputs are written as `torch.compile(model, backend="fxtap")` would write them.
+ * A C program without Python that writes a dump: a two-layer perceptron with its own arithmetic runs for a few steps,
+ * and each operator's inputs and outputs are written as by `torch.compile(model, backend="fxtap")`.
  *
  *     example_mlp DUMP [STEPS [BATCH [--stats]]]
  *     fxtap ls DUMP

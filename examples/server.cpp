@@ -1,12 +1,12 @@
 /*
- * A server with several threads that dumps what it computes, and never stops because of that: when the disk is full it
- * says so once and goes on without a dump. Requests are steps by their number, so that two runs agree whichever thread
- * took which request.
+ * A server with several threads that dumps its computations and never stops because of the dump: if the disk is full,
+ * it prints one message and continues without a dump. The step number is the request number, so that two runs agree
+ * whichever thread handles a request.
  *
  *     example_server DUMP [REQUESTS [THREADS]]
  *     fxtap compare DUMP OTHER_DUMP
  *
- * Exit status: 0, also when the dump was given up; 2 on wrong usage.
+ * Exit status: 0, also if the dump was stopped; 2 on invalid usage.
  */
 #include <atomic>
 #include <cmath>
@@ -26,7 +26,7 @@
 
 namespace {
 
-/* ---- fxtap's handles, each with its end ---- */
+/* ---- RAII classes for fxtap's handles ---- */
 
 struct Error : std::runtime_error {
     Error() : std::runtime_error(fxtap_error_message()) {}
@@ -48,7 +48,7 @@ struct FreeGraph {
 using Dump = std::unique_ptr<fxtap_dump, CloseDump>;
 using Graph = std::unique_ptr<fxtap_graph, FreeGraph>;
 
-/* One request's call: it ends well by end(), else as a failed one, also when an exception passes. */
+/* The call of one request: it succeeds by end(), otherwise it ends as failed, also on an exception. */
 class Call {
 public:
     Call(fxtap_capture *capture, std::uint64_t step) { check(fxtap_call_begin_step(capture, step, &call_)); }
@@ -80,7 +80,7 @@ private:
     fxtap_call *call_ = nullptr;
 };
 
-/* ---- the dump of the server: shared by its threads, and given up by the first that fails to write ---- */
+/* ---- the dump of the server: shared by its threads, and stopped at the first write error ---- */
 
 class Recorder {
 public:
@@ -98,13 +98,13 @@ public:
         add_graph();
     }
 
-    /* A call for a request; empty once the dump was given up. */
+    /* A call for a request; empty if the dump was stopped. */
     std::unique_ptr<Call> begin(std::uint64_t request)
     {
         return is_on_ ? std::make_unique<Call>(capture_, request) : nullptr;
     }
 
-    void give_up(const Error &error)
+    void stop(const Error &error)
     {
         if (is_on_.exchange(false)) {
             std::fprintf(stderr, "example_server: no more dumps: %s\n", error.what());
@@ -155,7 +155,7 @@ private:
 
 constexpr std::size_t n_values = 1024;
 
-/* What a request needs. It outlives the request's call: what is queued is read until that has ended. */
+/* The data of a request. It outlives the request's call, because queued tensors are read until the call ends. */
 struct Work {
     explicit Work(std::uint64_t request) : x(n_values), scaled(n_values), result(n_values)
     {
@@ -168,7 +168,7 @@ struct Work {
 
     void save(const Recorder &recorder, Call &call)
     {
-        fxtap_ticket ticket = 0; /* of what is one operator's result and the next one's input */
+        fxtap_ticket ticket = 0; /* of a value that is one operator's result and the next one's input */
         std::uint64_t stamp = call.stamp();
         call.save(recorder.scale, FXTAP_INPUT, stamp, x, nullptr);
         call.save(recorder.scale, FXTAP_OUTPUT, stamp, scaled, &ticket);
@@ -189,8 +189,8 @@ std::vector<float> serve(std::uint64_t request, Recorder &recorder)
             work.save(recorder, *call);
             call->end();
         }
-    } catch (const Error &error) { /* of the dump alone: the answer is there */
-        recorder.give_up(error);
+    } catch (const Error &error) { /* only the dump failed: the answer has been computed */
+        recorder.stop(error);
     }
     return std::move(work.result);
 }
@@ -221,7 +221,7 @@ int main(int argc, char **argv)
         std::fprintf(stderr, "usage: example_server DUMP [REQUESTS [THREADS]]\n");
         return 2;
     }
-    std::signal(SIGXFSZ, SIG_IGN); /* a file-size limit is an error of the write, as a full disk is */
+    std::signal(SIGXFSZ, SIG_IGN); /* a file size limit then is a write error, like a full disk */
     try {
         run(argv[1], argc > 2 ? std::strtoull(argv[2], nullptr, 10) : 20,
             argc > 3 ? static_cast<unsigned>(std::atoi(argv[3])) : 4);

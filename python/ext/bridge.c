@@ -11,7 +11,7 @@ static int skip(fx_bridged *out, const char *reason)
     return out->skip == NULL ? -1 : 0;
 }
 
-/* Turns the exception that torch raised into the reason, unless it is about us. */
+/* Converts torch's exception to the reason for skipping; MemoryError and non-Exceptions such as Ctrl-C stay raised. */
 static int skip_exception(fx_bridged *out)
 {
     if (PyErr_ExceptionMatches(PyExc_MemoryError) || !PyErr_ExceptionMatches(PyExc_Exception)) {
@@ -22,7 +22,7 @@ static int skip_exception(fx_bridged *out)
         return -1;
     }
     PyObject *lines = PyObject_CallMethod(line, "splitlines", NULL); /* torch appends C++ stacks */
-    PyErr_Clear(); /* then the whole line has to do */
+    PyErr_Clear(); /* use the whole line if splitting fails */
     PyObject *first = lines != NULL && PyList_Size(lines) > 0 ? PyList_GetItem(lines, 0) : line;
     out->skip = PyUnicode_FromFormat("cannot be read: %U", first);
     Py_XDECREF(lines);
@@ -49,7 +49,7 @@ static bool is_empty(const fx_dlpack_tensor *dl)
 static fxtap_dtype dtype_of(const fx_dlpack_tensor *dl)
 {
     if (dl->code == 17 && dl->bits == 4 && dl->lanes == 2) {
-        return FXTAP_FLOAT4_E2M1FN_X2; /* two values in an element */
+        return FXTAP_FLOAT4_E2M1FN_X2; /* two values per element */
     }
     return fxtap_dtype_from_dlpack(dl->code, dl->bits, dl->lanes);
 }
@@ -63,7 +63,7 @@ static void set_view(fx_bridged *out, const fx_dlpack_tensor *dl, fxtap_dtype dt
     out->view.strides = dl->strides;
 }
 
-static int ask(PyObject *tensor, PyCFunction function, const char *name)
+static int call_predicate(PyObject *tensor, PyCFunction function, const char *name)
 {
     PyObject *answer = function != NULL ? function(tensor, NULL) : PyObject_CallMethod(tensor, name, NULL);
     if (answer == NULL) {
@@ -74,12 +74,12 @@ static int ask(PyObject *tensor, PyCFunction function, const char *name)
     return is_true;
 }
 
-/* Any number can have the bit for the sign, integers by aten._neg_view; only complex numbers have the other. */
+/* Any numeric tensor can have the neg bit (integers by aten._neg_view); only complex tensors have the conj bit. */
 static int set_flags(fx_state *state, PyObject *tensor, fx_bridged *out)
 {
     fxtap_dtype_class kind = fxtap_dtype_class_of(out->view.dtype);
-    int is_neg = ask(tensor, state->is_neg, "is_neg");
-    int is_conj = kind == FXTAP_CLASS_COMPLEX && is_neg >= 0 ? ask(tensor, state->is_conj, "is_conj") : 0;
+    int is_neg = call_predicate(tensor, state->is_neg, "is_neg");
+    int is_conj = kind == FXTAP_CLASS_COMPLEX && is_neg >= 0 ? call_predicate(tensor, state->is_conj, "is_conj") : 0;
     if (is_neg < 0 || is_conj < 0) {
         return -1;
     }
@@ -87,7 +87,7 @@ static int set_flags(fx_state *state, PyObject *tensor, fx_bridged *out)
     return 0;
 }
 
-/* A capsule of the memory by `__dlpack__()`, which refuses tensors with a gradient and with the bits. */
+/* A capsule of the memory from `__dlpack__()`, which rejects tensors that require grad or have conj or neg bits. */
 static PyObject *fallback_capsule(fx_state *state, PyObject *tensor, uint32_t flags)
 {
     PyObject *plain = PyObject_CallMethod(tensor, "detach", NULL);
@@ -128,8 +128,8 @@ static const fx_dlpack_tensor *capsule_tensor(PyObject *capsule)
 
 static int take_fallback(fx_state *state, PyObject *tensor, fx_bridged *out, fx_dlpack_tensor *dl)
 {
-    int is_neg = ask(tensor, state->is_neg, "is_neg");
-    int is_conj = is_neg < 0 ? -1 : ask(tensor, state->is_conj, "is_conj");
+    int is_neg = call_predicate(tensor, state->is_neg, "is_neg");
+    int is_conj = is_neg < 0 ? -1 : call_predicate(tensor, state->is_conj, "is_conj");
     if (is_conj < 0) {
         return -1;
     }
@@ -141,11 +141,11 @@ static int take_fallback(fx_state *state, PyObject *tensor, fx_bridged *out, fx_
         return -1;
     }
     *dl = *found;
-    out->owner = capsule; /* never consumed: its destructor gives the memory back */
+    out->owner = capsule; /* not consumed: its destructor releases the memory */
     return 0;
 }
 
-/* The view of a strided tensor: 1 taken, 0 not of that kind, -1 with torch's exception. */
+/* The view of a strided tensor: 1 taken, 0 not such a tensor, -1 with torch's exception. */
 static int take_strided(fx_state *state, PyObject *tensor, fx_bridged *out)
 {
     fx_dlpack_tensor dl;
@@ -200,7 +200,7 @@ static int copy_text(PyObject *object, const char *attribute, char *out, size_t 
     return status;
 }
 
-/* What a call on the tensor gives; takes *tensor's reference and replaces it. */
+/* Replaces *tensor by the result of a call on it; takes over both references. */
 static int replace(PyObject **tensor, PyObject *result, fx_bridged *out)
 {
     Py_DECREF(*tensor);
@@ -255,7 +255,7 @@ static int bring_to_host(PyObject **tensor, fx_bridged *out)
 
 static int materialise_zeros(PyObject **tensor, fx_bridged *out)
 {
-    int is_zero = ask(*tensor, NULL, "_is_zerotensor");
+    int is_zero = call_predicate(*tensor, NULL, "_is_zerotensor");
     return is_zero <= 0 ? is_zero : replace(tensor, PyObject_CallMethod(*tensor, "clone", NULL), out);
 }
 
@@ -278,10 +278,10 @@ static int find_reason(fx_state *state, PyObject *tensor, fx_bridged *out)
         Py_XDECREF(name);
         return out->skip == NULL ? -1 : 1;
     }
-    static const char *const questions[] = {"is_nested", "is_meta"};
+    static const char *const attributes[] = {"is_nested", "is_meta"};
     static const char *const reasons[] = {"nested tensor", "meta tensor"};
     for (size_t i = 0; i < 2; i++) {
-        int yes = is_true(tensor, questions[i]);
+        int yes = is_true(tensor, attributes[i]);
         if (yes != 0) {
             return yes < 0 || skip(out, reasons[i]) < 0 ? -1 : 1;
         }
@@ -309,7 +309,7 @@ static int convert(fx_state *state, PyObject *tensor, fx_bridged *out)
     if (status == 0) {
         status = take_strided(state, plain, out);
         if (status == 0) {
-            status = skip(out, "no memory that can be read");
+            status = skip(out, "its memory cannot be read");
         } else if (status > 0) {
             status = 0;
         }
@@ -318,7 +318,7 @@ static int convert(fx_state *state, PyObject *tensor, fx_bridged *out)
     return status;
 }
 
-/* The strides of a tensor on another device, whose copy may lie otherwise. */
+/* Stores the strides of a tensor on another device; those of the copy may differ. */
 static void keep_device_strides(fx_state *state, PyObject *tensor, fx_bridged *out)
 {
     fx_dlpack_tensor dl;
@@ -375,7 +375,7 @@ int fx_bridge_extent(fx_state *state, PyObject *tensor, bool guarded, const void
     *first_out = *end_out = NULL;
     if (state->exchange != NULL && !state->force_fallback) {
         if (state->exchange->dltensor_from_py_object_no_sync(tensor, &dl) != 0) {
-            PyErr_Clear(); /* sparse, nested, quantised: what is read of it is a copy */
+            PyErr_Clear(); /* sparse, nested, quantised: only a copy is read */
             return 0;
         }
         if (on_host(&dl) && dtype_of(&dl) != FXTAP_DTYPE_NONE && dl.ndim <= FXTAP_MAX_DIMS) {

@@ -1,9 +1,9 @@
 /*
  * bridge.h - a torch tensor as a view of its memory, without torch's headers.
  *
- * The fast way is DLPack's exchange table; where torch has none, `__dlpack__()` of the detached tensor. What DLPack
- * does not tell (conj and neg bits, quantisation, layouts, wrappers) is asked of the tensor. A tensor that lies
- * elsewhere or otherwise is brought into a form that can be read; one that cannot is skipped with a reason.
+ * The fast path uses DLPack's exchange table; if torch has none, `__dlpack__()` of the detached tensor. Properties that
+ * DLPack does not have (conj and neg bits, quantisation, layouts, wrappers) are read from the tensor. A tensor on
+ * another device or in another layout is converted to a readable copy, or skipped with a reason if that is impossible.
  */
 #ifndef FX_EXT_BRIDGE_H
 #define FX_EXT_BRIDGE_H
@@ -14,26 +14,26 @@
 typedef struct fx_bridged {
     fxtap_view view;            /* shape, strides and data live as long as `owner` */
     PyObject *owner;            /* owned: the tensor itself, a converted copy, or a capsule of its memory */
-    fxtap_dtype original_dtype; /* where the view holds a converted copy, else FXTAP_DTYPE_NONE */
-    const int64_t *original_strides; /* where the copy lies otherwise; lives as long as the tensor; else NULL */
-    char device[32];            /* where the tensor lives, "" for the CPU */
-    char layout[32];            /* "torch.sparse_coo" where it was converted, "" for strided */
-    bool is_copy;               /* the view is of other memory than the tensor's */
-    PyObject *skip;             /* owned: why there is no view; then all of the above is empty */
+    fxtap_dtype original_dtype; /* if the view is of a converted copy, else FXTAP_DTYPE_NONE */
+    const int64_t *original_strides; /* if those of the copy may differ; lives as long as the tensor; else NULL */
+    char device[32];            /* device of the tensor, "" for the CPU */
+    char layout[32];            /* "torch.sparse_coo" if it was converted, "" for strided */
+    bool is_copy;               /* the view is not of the tensor's own memory */
+    PyObject *skip;             /* owned: why there is no view; then all fields above are empty */
 } fx_bridged;
 
 /*
- * Takes a view of `tensor` (an instance of torch.Tensor). Nothing is copied where it is strided on the host. With
- * `guarded`, no torch function mode sees the questions asked (dispatch modes and autograd never do).
- * 0 with either a view or a reason to skip it; -1 with an exception (only MemoryError and the like).
+ * Takes a view of `tensor` (an instance of torch.Tensor). A strided tensor on the host is not copied. With `guarded`,
+ * torch function modes are disabled meanwhile (dispatch modes and autograd always are).
+ * Returns 0 with either a view or a reason to skip it; -1 with an exception (only MemoryError and the like).
  */
 int fx_bridge_take(fx_state *state, PyObject *tensor, bool guarded, fx_bridged *out);
 void fx_bridge_drop(fx_bridged *bridged);
 
-/* The host memory that a tensor's elements lie in; both NULL where it has none that a view could be of. */
+/* The range of host memory of a tensor's elements; both NULL if no view of it is possible. */
 int fx_bridge_extent(fx_state *state, PyObject *tensor, bool guarded, const void **first_out, const void **end_out);
 
-/* Switches torch's modes, dispatch to Python and autograd off until the guard is left. */
+/* Disables torch's modes, dispatch to Python and autograd until the guard is left. */
 typedef struct fx_guard {
     PyObject *entered[3];
 } fx_guard;

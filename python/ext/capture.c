@@ -8,9 +8,9 @@
 #include "undefined.h"
 #include "watch.h"
 
-/* ---- failures of the dump: kept for the end of the call, the model runs on ---- */
+/* ---- failures of the dump: stored until the end of the call; the model runs on ---- */
 
-/* Takes the current exception; the first one counts. -1 where it is not about the dump (Ctrl-C): then it stays. */
+/* Takes the current exception and stores the first one. Returns -1 and leaves it if it is not an Exception (Ctrl-C). */
 static int keep_error(fx_capture *c)
 {
     if (!PyErr_ExceptionMatches(PyExc_Exception)) {
@@ -85,7 +85,7 @@ static PyObject *mutated_value(const fx_mutated *mutated, PyObject *args, PyObje
     return kwargs == NULL ? NULL : PyDict_GetItemWithError(kwargs, mutated->keyword);
 }
 
-/* Pending jobs on a tensor that is about to change finish, and what is known of its memory is forgotten. */
+/* Before a tensor changes: waits for pending jobs on it, and forgets the known values in its memory. */
 static int release_memory(fx_capture *c, PyObject *value)
 {
     if (PyObject_TypeCheck(value, (PyTypeObject *)c->state->tensor_type)) {
@@ -141,7 +141,7 @@ static int submit_inputs(fx_capture *c, const fx_instruction *instruction, PyObj
         if (value == NULL) {
             return -1;
         }
-        int status = node->is_wait ? fx_submit_skip(c, &node->inputs[i], FXTAP_INPUT, "asynchronous: not there yet")
+        int status = node->is_wait ? fx_submit_skip(c, &node->inputs[i], FXTAP_INPUT, "asynchronous: not ready yet")
                                    : fx_submit(c, &node->inputs[i], FXTAP_INPUT, value);
         if (status < 0) {
             return -1;
@@ -150,7 +150,7 @@ static int submit_inputs(fx_capture *c, const fx_instruction *instruction, PyObj
     return 0;
 }
 
-/* 1 where the value is the result or one of its elements. */
+/* Whether the value is the result or one of its elements. */
 static bool is_returned(PyObject *value, PyObject *result)
 {
     if (value == result) {
@@ -200,7 +200,7 @@ static int submit_results(fx_capture *c, const fx_instruction *instruction, PyOb
     return instruction->n_mutated == 0 ? 0 : submit_inouts(c, instruction, args, kwargs, result);
 }
 
-/* Runs an operator that is not torch's own, and looks whether it changed what it does not say it changes. */
+/* Runs an operator that is not torch's own, and checks for undeclared writes to its arguments. */
 static PyObject *invoke_watched(fx_capture *c, const fx_instruction *instruction, PyObject *args, PyObject *kwargs)
 {
     fx_watch watch = {0};
@@ -259,7 +259,7 @@ void fx_capture_drop(fx_capture *c, PyObject *value)
 
 /* ---- a call ends ---- */
 
-/* Gives the call back as failed, with the exception as its reason. */
+/* Ends the call as failed, with the exception as the reason. */
 static void fail_call(fx_capture *c, PyObject *error)
 {
     if (c->call == NULL) {
@@ -294,8 +294,8 @@ static int end_call(fx_capture *c)
     return 0;
 }
 
-/* One line to the log; `line` is taken over, NULL has its exception. 0, or -1 with an exception. */
-static int tell(const fx_capture *c, PyObject *line)
+/* Logs one line. Takes over `line`, which may be NULL with an exception. Returns 0, or -1 with an exception. */
+static int log_line(const fx_capture *c, PyObject *line)
 {
     PyObject *log = c->plan->log;
     PyObject *done = line == NULL || log == Py_None ? Py_XNewRef(line) : PyObject_CallFunctionObjArgs(log, line, NULL);
@@ -304,24 +304,24 @@ static int tell(const fx_capture *c, PyObject *line)
     return done == NULL ? -1 : 0;
 }
 
-/* Said once: from then on this program runs undumped. */
+/* Logs the error once and stops dumping in this program. */
 static int warn(fx_capture *c)
 {
     if (c->plan->is_stopped) {
         return 0;
     }
     c->plan->is_stopped = true;
-    return tell(c, PyUnicode_FromFormat("dumping stops: %S", c->error));
+    return log_line(c, PyUnicode_FromFormat("dumping stops: %S", c->error));
 }
 
-/* What the dump itself warns of. */
-static int pass_warning_on(const fx_capture *c)
+/* Logs a warning of the dump, if there is one. */
+static int log_dump_warning(const fx_capture *c)
 {
     const char *warning = fx_dump_take_warning(c->plan->dump);
-    return warning == NULL ? 0 : tell(c, PyUnicode_DecodeFSDefault(warning));
+    return warning == NULL ? 0 : log_line(c, PyUnicode_DecodeFSDefault(warning));
 }
 
-/* The model failed: its exception goes on. */
+/* The model failed; its exception is kept. */
 static void end_failed(fx_capture *c)
 {
     PyObject *type;
@@ -333,7 +333,7 @@ static void end_failed(fx_capture *c)
     PyErr_Restore(type, value, traceback);
 }
 
-/* The model succeeded. 0, or -1 with the dump's exception. */
+/* The model succeeded. Returns 0, or -1 with the dump's exception. */
 static int end_succeeded(fx_capture *c)
 {
     if (c->error != NULL) {
@@ -342,7 +342,7 @@ static int end_succeeded(fx_capture *c)
         return -1;
     }
     if (c->error == NULL) {
-        return pass_warning_on(c);
+        return log_dump_warning(c);
     }
     if (c->plan->warns) {
         return warn(c);

@@ -1,4 +1,4 @@
-/* compare.c - fxtap_compare() from Python: options, rules, and a comparison that Ctrl-C stops. */
+/* compare.c - fxtap_compare() from Python: options, rules, and interruption by Ctrl-C. */
 #include "compare.h"
 
 #include <string.h>
@@ -8,16 +8,16 @@
 
 #define N_AMOUNTS 6
 
-typedef struct call { /* one comparison under way */
+typedef struct call { /* one running comparison */
     fxtap_compare_options options;
-    fxtap_rule *rules;    /* their texts belong to `held` */
-    PyObject *held;       /* a tuple of tuples */
-    PyObject *progress;   /* borrowed; NULL: nobody is told */
-    PyThreadState *saved; /* of the calling thread, while it is without the GIL */
+    fxtap_rule *rules;     /* their texts belong to `rule_tuples` */
+    PyObject *rule_tuples; /* a tuple of tuples */
+    PyObject *progress;    /* borrowed; NULL: no callback */
+    PyThreadState *saved;  /* of the calling thread, while it is without the GIL */
 } call;
 
-/* Runs in the calling thread, ten times a second: lets Python see its signals. False with an exception stops. */
-static bool tell(void *context, uint64_t done, uint64_t total)
+/* Called in the calling thread, ten times a second: handles signals. Returns false with an exception to stop. */
+static bool on_progress(void *context, uint64_t done, uint64_t total)
 {
     call *c = context;
     PyEval_RestoreThread(c->saved);
@@ -31,8 +31,8 @@ static bool tell(void *context, uint64_t done, uint64_t total)
     return goes_on;
 }
 
-/* None stays "not set"; anything else has to be a number. */
-static bool take_amount(PyObject *value, double *out)
+/* None leaves the amount unset; anything else must be a number. */
+static bool read_amount(PyObject *value, double *out)
 {
     if (value == Py_None) {
         return true;
@@ -42,7 +42,7 @@ static bool take_amount(PyObject *value, double *out)
         return false;
     }
     if (!(number >= 0.0)) {
-        PyErr_Format(PyExc_ValueError, "a tolerance is not negative, not %R", value);
+        PyErr_Format(PyExc_ValueError, "a tolerance must not be negative or NaN: %R", value);
         return false;
     }
     *out = number;
@@ -54,17 +54,17 @@ static bool read_rule(PyObject *item, fxtap_rule *rule)
     PyObject *amounts[N_AMOUNTS];
     fxtap_rule_init(rule);
     if (!PyTuple_Check(item)) {
-        PyErr_SetString(PyExc_TypeError, "a rule is a tuple of nine");
+        PyErr_SetString(PyExc_TypeError, "a rule must be a tuple of nine items");
         return false;
     }
     if (!PyArg_ParseTuple(item, "zzzOOOOOO:rule", &rule->dtype, &rule->target, &rule->node, &amounts[0], &amounts[1],
                           &amounts[2], &amounts[3], &amounts[4], &amounts[5])) {
         return false;
     }
-    double *const places[N_AMOUNTS] = {&rule->rtol,    &rule->atol,       &rule->min_cosine,
+    double *const fields[N_AMOUNTS] = {&rule->rtol,    &rule->atol,       &rule->min_cosine,
                                        &rule->max_abs, &rule->max_rel_l2, &rule->max_ulp};
     for (size_t i = 0; i < N_AMOUNTS; i++) {
-        if (!take_amount(amounts[i], places[i])) {
+        if (!read_amount(amounts[i], fields[i])) {
             return false;
         }
     }
@@ -73,18 +73,18 @@ static bool read_rule(PyObject *item, fxtap_rule *rule)
 
 static bool read_rules(call *c, PyObject *rules)
 {
-    c->held = rules == NULL ? PyTuple_New(0) : PySequence_Tuple(rules);
-    if (c->held == NULL) {
+    c->rule_tuples = rules == NULL ? PyTuple_New(0) : PySequence_Tuple(rules);
+    if (c->rule_tuples == NULL) {
         return false;
     }
-    size_t n = (size_t)PyTuple_Size(c->held);
+    size_t n = (size_t)PyTuple_Size(c->rule_tuples);
     c->rules = PyMem_Calloc(n + 1, sizeof *c->rules);
     if (c->rules == NULL) {
         PyErr_NoMemory();
         return false;
     }
     for (size_t i = 0; i < n; i++) {
-        if (!read_rule(PyTuple_GetItem(c->held, (Py_ssize_t)i), &c->rules[i])) {
+        if (!read_rule(PyTuple_GetItem(c->rule_tuples, (Py_ssize_t)i), &c->rules[i])) {
             return false;
         }
     }
@@ -99,8 +99,8 @@ static bool read_number(PyObject *value, int64_t *out)
     if (PyErr_Occurred() != NULL) {
         return false;
     }
-    if (number < 0) { /* to the library that means all; a reader of Python would take it for the last */
-        PyErr_Format(PyExc_ValueError, "a run, rank, graph or step is a number from 0 on, not %R", value);
+    if (number < 0) { /* all, to the library; in Python it would be read as the last */
+        PyErr_Format(PyExc_ValueError, "a run, rank, graph or step must be 0 or more, not %R", value);
         return false;
     }
     *out = number;
@@ -117,7 +117,7 @@ static int read_pair(PyObject *value, void *out)
         return is_read;
     }
     if (PyTuple_Size(value) != 2) {
-        PyErr_Format(PyExc_ValueError, "one number or two, golden's and target's, not %R", value);
+        PyErr_Format(PyExc_ValueError, "expected one number, or golden's and target's, not %R", value);
         return 0;
     }
     return read_number(PyTuple_GetItem(value, 0), &numbers[0]) && read_number(PyTuple_GetItem(value, 1), &numbers[1]);
@@ -141,7 +141,7 @@ static void take_selection(fxtap_compare_options *options, const selection *chos
     options->map_path = chosen->map_path == NULL ? NULL : PyBytes_AsString(chosen->map_path);
 }
 
-/* The keywords, which both functions share. False with an exception. */
+/* Reads the keywords that both functions share. Returns false with an exception. */
 static bool read_options(call *c, PyObject *kwargs, selection *chosen)
 {
     static char *names[] = {"run",  "rank",     "graph",   "step",  "op",       "map",     "rules", "read_all",
@@ -150,18 +150,18 @@ static bool read_options(call *c, PyObject *kwargs, selection *chosen)
     unsigned int shard = 0, n_shards = 0;
     Py_ssize_t n_worst = 5;
     PyObject *rules = NULL, *progress = NULL, *map = Py_None;
-    PyObject *nothing = PyTuple_New(0);
-    bool parsed = nothing != NULL &&
-                  PyArg_ParseTupleAndKeywords(nothing, kwargs, "|$O&O&O&O&zOOpppzziIInO:compare", names, read_pair,
+    PyObject *no_args = PyTuple_New(0);
+    bool parsed = no_args != NULL &&
+                  PyArg_ParseTupleAndKeywords(no_args, kwargs, "|$O&O&O&O&zOOpppzziIInO:compare", names, read_pair,
                                               chosen->run, read_pair, chosen->rank, read_pair, chosen->graph, read_pair,
                                               chosen->step, &c->options.pattern, &map, &rules, &read_all, &fail_fast, &strict,
                                               &c->options.step_of, &c->options.explain, &threads, &shard, &n_shards, &n_worst, &progress);
-    Py_XDECREF(nothing);
+    Py_XDECREF(no_args);
     if (!parsed || (map != Py_None && !PyUnicode_FSConverter(map, &chosen->map_path)) || !read_rules(c, rules)) {
         return false;
     }
     if (n_worst < 1 || threads < 0) {
-        PyErr_SetString(PyExc_ValueError, n_worst < 1 ? "n_worst is 1 or more" : "threads is 0 or more");
+        PyErr_SetString(PyExc_ValueError, n_worst < 1 ? "n_worst must be 1 or more" : "threads must be 0 or more");
         return false;
     }
     take_selection(&c->options, chosen);
@@ -176,7 +176,7 @@ static bool read_options(call *c, PyObject *kwargs, selection *chosen)
     return true;
 }
 
-/* Opens both sides for itself: a reader is one thread's, and no Python object is touched without the GIL. */
+/* Runs without the GIL. Opens its own readers: a reader may be used by one thread at a time. */
 static fxtap_status compare_paths(const char *golden_path, const char *target_path, const call *c, fxtap_report **out)
 {
     fxtap_reader *golden = NULL, *target = NULL;
@@ -193,15 +193,15 @@ static fxtap_status compare_paths(const char *golden_path, const char *target_pa
     return status;
 }
 
-/* `target_path` NULL: the ranks of golden among themselves. */
+/* If `target_path` is NULL, compares the ranks of golden. */
 static PyObject *compare(PyObject *module, const char *golden_path, const char *target_path, PyObject *kwargs)
 {
-    call c = {.held = NULL};
+    call c = {.rule_tuples = NULL};
     selection chosen = {.rank = {-1, -1}, .graph = {-1, -1}, .step = {-1, -1}};
     fxtap_report *report = NULL;
     PyObject *result = NULL;
     fxtap_compare_options_init(&c.options);
-    c.options.progress = tell;
+    c.options.progress = on_progress;
     c.options.context = &c;
     if (read_options(&c, kwargs, &chosen)) {
         c.saved = PyEval_SaveThread();
@@ -214,7 +214,7 @@ static PyObject *compare(PyObject *module, const char *golden_path, const char *
         }
     }
     PyMem_Free(c.rules);
-    Py_XDECREF(c.held);
+    Py_XDECREF(c.rule_tuples);
     Py_XDECREF(chosen.map_path);
     return result;
 }
@@ -247,7 +247,7 @@ static PyObject *amount(double value)
 
 static PyObject *rule_tuple(const fxtap_rule *rule)
 {
-    return Py_BuildValue("(NNNNNNNNN)", fx_tell_text(rule->dtype), fx_tell_text(rule->target), fx_tell_text(rule->node),
+    return Py_BuildValue("(NNNNNNNNN)", fx_py_text(rule->dtype), fx_py_text(rule->target), fx_py_text(rule->node),
                          amount(rule->rtol), amount(rule->atol), amount(rule->min_cosine), amount(rule->max_abs),
                          amount(rule->max_rel_l2), amount(rule->max_ulp));
 }
@@ -281,7 +281,7 @@ PyObject *fx_load_rules_function(PyObject *module, PyObject *path)
     return list;
 }
 
-/* Borrows every shard's bytes; false with an exception where one is no bytes object. */
+/* Borrows the bytes of all shards; false with an exception if one is not a bytes object. */
 static bool list_shards(PyObject *tuple, const void **bytes, size_t *n_bytes)
 {
     for (Py_ssize_t i = 0; i < PyTuple_Size(tuple); i++) {

@@ -12,12 +12,12 @@ extern PyType_Spec fx_report_spec;
 /* compare(golden, target, *, ...) and compare_ranks(dump, *, ...) -> Report; see _core.pyi. */
 PyObject *fx_compare_function(PyObject *module, PyObject *args, PyObject *kwargs);
 PyObject *fx_compare_ranks_function(PyObject *module, PyObject *args, PyObject *kwargs);
-/* load_rules(path) -> list of rules, each a tuple (dtype, target, node, rtol, atol, cosine, max_abs, rel_l2, max_ulp). */
+/* load_rules(path) -> list of tuples (dtype, target, node, rtol, atol, cosine, max_abs, rel_l2, max_ulp). */
 PyObject *fx_load_rules_function(PyObject *module, PyObject *path);
 /* merge_reports(shards) -> Report, from the bytes of Report.serialise(). */
 PyObject *fx_merge_reports_function(PyObject *module, PyObject *shards);
 
-/* A Report object over a report, which it takes over, also when it fails. */
+/* Creates a Report object. Takes ownership of `report`, also on failure. */
 PyObject *fx_report_new(fx_state *state, fxtap_report *report);
 
 #endif

@@ -7,12 +7,12 @@
 typedef struct compiler {
     fx_program *program;
     PyObject *slots;       /* dict: node -> number */
-    PyObject *effects;     /* dict: target -> index of the first instruction that has it */
-    uint32_t *last_use;    /* slot -> index of the instruction that uses it last, plus one; 0: never used */
-    uint32_t instruction;  /* being compiled */
+    PyObject *effects;     /* dict: target -> index of its first instruction */
+    uint32_t *last_use;    /* slot -> index of the last instruction that uses it, plus one; 0: never used */
+    uint32_t instruction;  /* index of the instruction being compiled */
 } compiler;
 
-static void see_use(void *context, uint32_t slot)
+static void note_use(void *context, uint32_t slot)
 {
     compiler *c = context;
     c->last_use[slot] = c->instruction + 1;
@@ -23,11 +23,11 @@ static bool is_a(PyObject *object, PyObject *type)
     return PyObject_TypeCheck(object, (PyTypeObject *)type);
 }
 
-/* What to call for a call_function target. */
+/* The callable of a call_function target. */
 static PyObject *callable_of(fx_state *state, PyObject *target)
 {
     if (Py_TYPE(target) == (PyTypeObject *)state->op_overload_type) {
-        /* OpOverload.__call__ does nothing but call this; modes and subclasses are seen to in there. */
+        /* OpOverload.__call__ only calls this, which handles modes and subclasses. */
         return PyObject_GetAttrString(target, "_op");
     }
     return Py_NewRef(target);
@@ -79,7 +79,7 @@ static int set_action(compiler *c, fx_instruction *out, const char *op, PyObject
         out->action = FX_RETURN;
         out->callable = Py_NewRef(Py_None);
     } else {
-        PyErr_Format(PyExc_ValueError, "node %S: unknown kind of node %s", out->node, op);
+        PyErr_Format(PyExc_ValueError, "node %S: unknown op %s", out->node, op);
         return -1;
     }
     return out->callable == NULL ? -1 : 0;
@@ -101,7 +101,7 @@ static int set_templates(compiler *c, fx_template **out, size_t *n_out, PyObject
             return -1;
         }
         (*n_out)++;
-        fx_template_slots(&(*out)[i], see_use, c);
+        fx_template_slots(&(*out)[i], note_use, c);
     }
     return 0;
 }
@@ -109,7 +109,7 @@ static int set_templates(compiler *c, fx_template **out, size_t *n_out, PyObject
 static int set_kwargs(compiler *c, fx_instruction *out, PyObject *kwargs, bool share)
 {
     if (!PyDict_Check(kwargs)) {
-        PyErr_Format(PyExc_TypeError, "node %S: its kwargs are a dict, not %R", out->node, Py_TYPE(kwargs));
+        PyErr_Format(PyExc_TypeError, "node %S: kwargs must be a dict, not %R", out->node, Py_TYPE(kwargs));
         return -1;
     }
     if (PyDict_Size(kwargs) == 0) {
@@ -167,7 +167,7 @@ static int compile_placeholder(compiler *c, PyObject *node, uint32_t slot)
         goto done;
     }
     if (!PyUnicode_Check(target) || !PyTuple_Check(args)) {
-        PyErr_Format(PyExc_TypeError, "placeholder %S: its target is a str and its args a tuple, not %R and %R", node,
+        PyErr_Format(PyExc_TypeError, "placeholder %S: target must be a str and args a tuple, not %R and %R", node,
                      Py_TYPE(target), Py_TYPE(args));
         goto done;
     }
@@ -178,7 +178,7 @@ static int compile_placeholder(compiler *c, PyObject *node, uint32_t slot)
     bool is_starred = PyUnicode_CompareWithASCIIString(first, "*") == 0;
     Py_DECREF(first);
     if (is_starred) {
-        PyErr_Format(PyExc_ValueError, "placeholder %U takes any number of arguments: not supported", target);
+        PyErr_Format(PyExc_ValueError, "placeholder %U: variadic arguments are not supported", target);
         goto done;
     }
     if (PyTuple_Size(args) > 0) {
@@ -220,7 +220,7 @@ static int compile_one(compiler *c, PyObject *node, uint32_t slot)
     return status;
 }
 
-/* Sorts the slots by the instruction that uses them last; a result that is never used dies where it was made. */
+/* Sorts the slots by their last use; a result that is never used is dropped by its own instruction. */
 static int set_dead(compiler *c)
 {
     fx_program *program = c->program;

@@ -1,6 +1,6 @@
 /*
- * dlpack.h - the part of DLPack's C ABI (version 1.3) that the bridge reads: tensors, and the exchange table that
- * torch hangs on its tensor type as `__dlpack_c_exchange_api__` (a capsule named "dlpack_exchange_api").
+ * dlpack.h - the part of DLPack's C ABI (version 1.3) that the bridge uses: tensors, and the exchange table, an
+ * attribute of torch's tensor type, `__dlpack_c_exchange_api__` (a capsule named "dlpack_exchange_api").
  * Source: the DLPack specification, https://dmlc.github.io/dlpack/latest/c_api.html.
  */
 #ifndef FX_EXT_DLPACK_H
@@ -33,14 +33,14 @@ typedef struct fx_dlpack_tensor {
     uint64_t byte_offset;
 } fx_dlpack_tensor;
 
-/* What a capsule named "dltensor" holds. */
+/* The contents of a capsule named "dltensor". */
 typedef struct fx_dlpack_managed {
     fx_dlpack_tensor tensor;
     void *manager;
     void (*deleter)(struct fx_dlpack_managed *self);
 } fx_dlpack_managed;
 
-/* What a capsule named "dltensor_versioned" holds. */
+/* The contents of a capsule named "dltensor_versioned". */
 typedef struct fx_dlpack_versioned {
     fx_dlpack_version version;
     void *manager;
@@ -57,10 +57,10 @@ typedef struct fx_dlpack_api_header {
 typedef struct fx_dlpack_api {
     fx_dlpack_api_header header;
     void (*managed_tensor_allocator)(void);
-    /* An owning view: the object itself may die. 0, or -1 with an exception. */
+    /* An owning view: it stays valid after the object is freed. 0, or -1 with an exception. */
     int (*managed_tensor_from_py_object_no_sync)(void *object, fx_dlpack_versioned **out);
     void (*managed_tensor_to_py_object_no_sync)(void);
-    /* A borrowed view, good for as long as the object lives. 0, or -1 with an exception. */
+    /* A borrowed view, valid as long as the object lives. 0, or -1 with an exception. */
     int (*dltensor_from_py_object_no_sync)(void *object, fx_dlpack_tensor *out);
     void (*current_work_stream)(void);
 } fx_dlpack_api;

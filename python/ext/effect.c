@@ -8,7 +8,7 @@ static const char *const in_place_names[] = {
     "ipow",   "irshift", "isub", "itruediv",  "ixor",    "setitem", "delitem", "__setitem__", "__delitem__",
 };
 
-/* operator.add, math.floor and their like leave their arguments alone. */
+/* operator.add, math.floor and similar functions do not change their arguments. */
 static int is_pure_function(PyObject *target, bool *out)
 {
     PyObject *module;
@@ -40,21 +40,21 @@ static int is_pure_function(PyObject *target, bool *out)
 
 bool fx_is_hidden_mutation(const char *target, const char *argument)
 {
-    static const char *const innocent[] = {"backward", "functional", "no_training", "elemt", "no_stats"};
+    static const char *const exceptions[] = {"backward", "functional", "no_training", "elemt", "no_stats"};
     bool is_statistic = strcmp(argument, "running_mean") == 0 || strcmp(argument, "running_var") == 0;
     bool is_normalisation = strstr(target, "batch_norm") != NULL || strstr(target, "instance_norm") != NULL;
     if (!is_statistic || !is_normalisation) {
         return false;
     }
-    for (size_t i = 0; i < sizeof innocent / sizeof *innocent; i++) {
-        if (strstr(target, innocent[i]) != NULL) {
+    for (size_t i = 0; i < sizeof exceptions / sizeof *exceptions; i++) {
+        if (strstr(target, exceptions[i]) != NULL) {
             return false;
         }
     }
     return true;
 }
 
-/* Operators whose result, or part of it, is memory as it was found. */
+/* Operators whose result, or part of it, is uninitialised memory. */
 static const char *const undefined_names[] = {
     "aten.empty.",           "aten.new_empty.",        "aten.empty_like.",       "aten.empty_strided.",
     "aten.empty_permuted.",  "aten.new_empty_strided.", "aten.resize.",          "aten.resize_.",
@@ -90,7 +90,7 @@ static int is_hidden(PyObject *target, PyObject *argument)
     return result;
 }
 
-/* 1 when the schema says that the call writes to the argument. */
+/* 1 if the call writes to the argument, by its schema or as a hidden mutation. */
 static int is_written(PyObject *target, PyObject *argument)
 {
     PyObject *alias = PyObject_GetAttrString(argument, "alias_info");
@@ -124,9 +124,9 @@ static int add_mutated(fx_instruction *out, PyObject *argument, Py_ssize_t posit
 }
 
 /*
- * 1 where the call may give back the memory of a whole storage, of which the argument shows a part alone: other views of
- * it are then of memory that is gone. So do resize_ and set_ of any library (inductor's does not say that it writes),
- * and what an `out` has the wrong shape for.
+ * 1 if the call may free the memory of a whole storage, of which the argument may be only a part: other views of it
+ * then refer to freed memory. This applies to resize_ and set_ of any library (inductor's schema does not declare the
+ * write), and to an `out` argument of the wrong shape.
  */
 static int moves_storage(PyObject *schema)
 {
@@ -139,7 +139,7 @@ static int moves_storage(PyObject *schema)
     return result;
 }
 
-/* Torch's own operators do what their schemas say; those of others are checked. */
+/* Torch's own operators behave as their schemas declare; other operators are checked. */
 static bool is_own_namespace(const char *schema_name)
 {
     static const char *const namespaces[] = {"aten::",     "prims::",           "prim::",           "inductor::",
@@ -154,7 +154,7 @@ static bool is_own_namespace(const char *schema_name)
     return false;
 }
 
-/* Sets argument_names of an operator whose schema is not relied on. */
+/* Sets argument_names of an operator whose schema is not trusted. */
 static int note_names(PyObject *schema, PyObject *arguments, Py_ssize_t n, fx_instruction *out)
 {
     PyObject *name = PyObject_GetAttrString(schema, "name");

@@ -54,7 +54,7 @@ PyObject *fx_raise(fxtap_status status)
     return NULL;
 }
 
-/* The last line of a stack trace that names a file, as `File "x.py", line 3, in forward`; "" when there is none. */
+/* The last line of a stack trace with a file, such as `File "x.py", line 3, in forward`, or "". */
 static PyObject *last_frame(PyObject *node)
 {
     PyObject *trace = PyObject_GetAttrString(node, "stack_trace");
@@ -97,7 +97,7 @@ void fx_error_note_node(PyObject *node)
     Py_XDECREF(note);
     Py_XDECREF(frame);
     Py_XDECREF(target);
-    PyErr_Clear(); /* a note that cannot be made must not hide the exception */
+    PyErr_Clear(); /* a failure to add the note must not replace the exception */
     PyErr_Restore(type, value, traceback);
 }
 

@@ -1,5 +1,5 @@
 /*
- * errors.h - from a status of the library to a Python exception, and notes on exceptions of operators.
+ * errors.h - converts a status of the library to a Python exception; adds notes to exceptions of operators.
  */
 #ifndef FX_EXT_ERRORS_H
 #define FX_EXT_ERRORS_H
@@ -14,10 +14,10 @@
  */
 PyObject *fx_raise(fxtap_status status);
 
-/* Adds a line to the current exception: the node, its target and where it comes from in the source. */
+/* Adds a note to the current exception: the node, its target and its source line. */
 void fx_error_note_node(PyObject *node);
 
-/* The current exception as one line "Type: text", cleared. A str, never NULL without an exception. */
+/* Clears the current exception and returns it as one line "Type: text". A str, never NULL without an exception. */
 PyObject *fx_error_take_line(void);
 
 #endif

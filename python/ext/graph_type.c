@@ -1,4 +1,4 @@
-/* graph_type.c - the type fxtap._core.Graph: a graph record for Python. */
+/* graph_type.c - the type fxtap._core.Graph: a graph record in Python. */
 #include <string.h>
 
 #include "errors.h"
@@ -8,7 +8,7 @@ typedef struct graph_object {
     PyObject_HEAD
     fxtap_graph *owned;         /* NULL for a subgraph */
     const fxtap_graph *graph;
-    PyObject *outer;            /* what a subgraph lives in */
+    PyObject *outer;            /* the Graph that owns a subgraph; NULL otherwise */
 } graph_object;
 
 static PyObject *make(fx_state *state, fxtap_graph *owned, const fxtap_graph *graph, PyObject *outer)
@@ -54,7 +54,7 @@ static int traverse(PyObject *self, visitproc visit, void *arg)
 
 static int clear(PyObject *self)
 {
-    (void)self; /* `outer` never points back: no cycle goes through us */
+    (void)self; /* `outer` never refers back to us, so we are not part of a cycle */
     return 0;
 }
 
@@ -87,7 +87,7 @@ static PyObject *get_kind(PyObject *self, void *Py_UNUSED(closure))
     return PyUnicode_FromString("");
 }
 
-/* ---- one entry a node ---- */
+/* ---- one entry per node ---- */
 
 typedef PyObject *(*node_getter)(const fxtap_graph *graph, fxtap_node node, const fxtap_node_desc *desc);
 
@@ -294,7 +294,7 @@ static PyGetSetDef getset[] = {
 
 static PyMethodDef methods[] = {
     {"serialise", serialise, METH_NOARGS, PyDoc_STR("The record as bytes.")},
-    {"from_bytes", from_bytes, METH_O | METH_CLASS, PyDoc_STR("The record of serialise's bytes.")},
+    {"from_bytes", from_bytes, METH_O | METH_CLASS, PyDoc_STR("Restore a record from the bytes of serialise.")},
     {NULL, NULL, 0, NULL},
 };
 

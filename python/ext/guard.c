@@ -1,4 +1,4 @@
-/* guard.c - torch's modes and autograd switched off while the bridge asks. */
+/* guard.c - disables torch's modes and autograd while the bridge uses a tensor. */
 #include "bridge.h"
 
 static PyObject *enter(PyObject *type)

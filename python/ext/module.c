@@ -77,7 +77,7 @@ static PyObject *nearest_name(PyObject *module, PyObject *args)
     }
     size_t n = (size_t)PyTuple_Size(names);
     const char **texts = PyMem_Calloc(n + 1, sizeof *texts);
-    PyObject *bytes = PyList_New(0); /* keeps the texts */
+    PyObject *bytes = PyList_New(0); /* owns the texts */
     bool is_good = texts != NULL && bytes != NULL;
     for (size_t i = 0; is_good && i < n; i++) {
         PyObject *text = fx_utf8(PyTuple_GetItem(names, (Py_ssize_t)i));
@@ -99,23 +99,23 @@ static PyObject *nearest_name(PyObject *module, PyObject *args)
 
 static PyMethodDef methods[] = {
     {"record", (PyCFunction)(void (*)(void))fx_record_function, METH_VARARGS | METH_KEYWORDS,
-     PyDoc_STR("Walk a torch.fx graph into a record.")},
+     PyDoc_STR("Record a torch.fx graph.")},
     {"print_graph", (PyCFunction)(void (*)(void))fx_print_graph, METH_VARARGS | METH_KEYWORDS,
-     PyDoc_STR("The text of a graph in one of several formats.")},
+     PyDoc_STR("Print a graph in one of several formats.")},
     {"summarise", (PyCFunction)(void (*)(void))fx_summarise, METH_VARARGS | METH_KEYWORDS,
-     PyDoc_STR("The summary of a graph's operators, as CSV.")},
+     PyDoc_STR("Return a summary of a graph's operators as CSV.")},
     {"compare", (PyCFunction)(void (*)(void))fx_compare_function, METH_VARARGS | METH_KEYWORDS,
      PyDoc_STR("Compare two dumps.")},
     {"compare_ranks", (PyCFunction)(void (*)(void))fx_compare_ranks_function, METH_VARARGS | METH_KEYWORDS,
-     PyDoc_STR("Compare the ranks of one dump among themselves.")},
-    {"load_rules", fx_load_rules_function, METH_O, PyDoc_STR("The rules of a TOML file.")},
-    {"merge_reports", fx_merge_reports_function, METH_O, PyDoc_STR("One report from the bytes of its shards.")},
+     PyDoc_STR("Compare the ranks of one dump with its first rank.")},
+    {"load_rules", fx_load_rules_function, METH_O, PyDoc_STR("Load the rules of a TOML file.")},
+    {"merge_reports", fx_merge_reports_function, METH_O, PyDoc_STR("Merge the bytes of all shards into one report.")},
     {"claim_block", fx_claim_block, METH_O,
-     PyDoc_STR("A block of graph numbers that no forked relative has.")},
-    {"node_matches", node_matches, METH_VARARGS, PyDoc_STR("Whether a pattern chooses a node.")},
-    {"nearest_name", nearest_name, METH_VARARGS, PyDoc_STR("The nearest of some names to what was typed, or None.")},
+     PyDoc_STR("Claim a block of graph numbers that no forked relative has.")},
+    {"node_matches", node_matches, METH_VARARGS, PyDoc_STR("Return whether a pattern matches a node.")},
+    {"nearest_name", nearest_name, METH_VARARGS, PyDoc_STR("Return the name nearest to a given text, or None.")},
     {"force_dlpack_fallback", force_fallback, METH_O,
-     PyDoc_STR("For tests: take every tensor by __dlpack__ instead of the exchange table.")},
+     PyDoc_STR("For tests: convert every tensor with __dlpack__ instead of the exchange table.")},
     {NULL, NULL, 0, NULL},
 };
 
@@ -127,7 +127,7 @@ static PyModuleDef_Slot slots[] = {
 static PyModuleDef definition = {
     PyModuleDef_HEAD_INIT,
     .m_name = "fxtap._core",
-    .m_doc = PyDoc_STR("The C side of fxtap."),
+    .m_doc = PyDoc_STR("The C extension of fxtap."),
     .m_size = sizeof(fx_state),
     .m_methods = methods,
     .m_slots = slots,

@@ -5,7 +5,7 @@
 #include "fxtap/print.h"
 #include "record.h"
 
-/* The bytes of a buffer, which is cleared; an exception where filling it failed. */
+/* Clears a buffer and returns its bytes, or NULL with an exception if `status` is a failure. */
 static PyObject *take(fxtap_buffer *buffer, fxtap_status status)
 {
     PyObject *bytes = NULL;

@@ -1,7 +1,7 @@
 /*
- * program.h - a torch.fx graph compiled for the run loop: an array of instructions, one for each node that does
- * something. A program never changes while it is called, and everything a call needs belongs to that call: any number
- * of threads may be inside one program.
+ * program.h - a torch.fx graph compiled for the run loop: an array of instructions, one for each node except
+ * placeholders. A call does not change the program and owns all state that it needs, so any number of threads may call
+ * a program concurrently.
  */
 #ifndef FX_EXT_PROGRAM_H
 #define FX_EXT_PROGRAM_H
@@ -14,16 +14,16 @@ typedef enum fx_action {
     FX_CALL = 1, /* callable(*args, **kwargs) */
     FX_GETITEM,  /* args[0][args[1]], without the tuple */
     FX_METHOD,   /* getattr(args[0], callable)(*args[1:], **kwargs) */
-    FX_MODULE,   /* the submodule at the path `callable`, called */
-    FX_ATTRIBUTE, /* the attribute of the module at the path `callable` */
+    FX_MODULE,   /* calls the submodule at the path `callable` */
+    FX_ATTRIBUTE, /* reads the module's attribute at the path `callable` */
     FX_RETURN
 } fx_action;
 
-/* What a node may do to its arguments' memory. */
+/* The effect of a node on the memory of its arguments. */
 typedef enum fx_effect {
     FX_PURE = 0,
-    FX_MUTATES, /* what its schema says: `mutated` */
-    FX_UNKNOWN  /* a Python function, or what moves a storage: anything */
+    FX_MUTATES, /* changes the arguments that its schema declares: `mutated` */
+    FX_UNKNOWN  /* may change anything: a Python function, or an operator that reallocates a storage */
 } fx_effect;
 
 /* An argument that the schema mutates. */
@@ -36,22 +36,22 @@ struct fx_node_plan;
 
 typedef struct fx_instruction {
     fx_action action;
-    uint32_t slot;      /* where the result goes: the node's number in the graph */
+    uint32_t slot;      /* slot of the result: the node's index in the graph */
     PyObject *callable; /* see fx_action; a path is a tuple of names */
     PyObject *node;     /* torch.fx.Node, for messages */
     fx_template *args;
     size_t n_args;
-    PyObject *kwarg_names; /* tuple, or NULL when there are none */
+    PyObject *kwarg_names; /* tuple, or NULL if there are none */
     fx_template *kwargs;
-    const uint32_t *dead; /* slots whose last use this is; in the program's pool */
+    const uint32_t *dead; /* slots that are last used here; in the program's pool */
     size_t n_dead;
-    bool is_undefined; /* what it returns, or part of it, is memory as it was found */
+    bool is_undefined; /* the result, or part of it, is uninitialised memory */
     fx_effect effect;
     fx_mutated *mutated;
     size_t n_mutated;
-    PyObject *argument_names; /* tuple, of an operator that is not torch's own: what its schema says is not relied on;
+    PyObject *argument_names; /* tuple, for an operator that is not torch's own, whose schema is not trusted;
                                  else NULL */
-    struct fx_node_plan *plan; /* what is saved of it; NULL when it is not dumped */
+    struct fx_node_plan *plan; /* the values to save; NULL if the node is not dumped */
 } fx_instruction;
 
 typedef struct fx_placeholder {
@@ -73,15 +73,15 @@ typedef struct fx_program {
     fx_instruction *instructions;
     size_t n_instructions;
     uint32_t *dead_pool;
-    struct fx_plan *plan; /* NULL when no node is dumped */
+    struct fx_plan *plan; /* NULL if no node is dumped */
 } fx_program;
 
-/* Compiles `module`'s graph into a zeroed program. 0, or -1 with an exception; fx_program_clear() frees the rest. */
+/* Compiles the graph of `module` into a zeroed program. 0, or -1 with an exception; then call fx_program_clear(). */
 int fx_program_compile(fx_program *program, PyObject *module);
 void fx_program_clear(fx_program *program);
 int fx_program_traverse_parts(fx_program *program, visitproc visit, void *arg);
 
-/* The run loop. `arguments` is a list and is emptied. A new reference, or NULL with an exception. */
+/* The run loop. Empties the list `arguments`. Returns a new reference, or NULL with an exception. */
 PyObject *fx_program_run(fx_program *program, PyObject *arguments);
 
 /* Runs one instruction on its resolved arguments; `kwargs` may be NULL. */

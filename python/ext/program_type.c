@@ -2,7 +2,7 @@
 #include "program.h"
 
 #include <stddef.h>
-#include <structmember.h> /* members of a heap type, before Python 3.12 */
+#include <structmember.h> /* for members of a heap type before Python 3.12 */
 
 #include "plan.h"
 
@@ -135,7 +135,7 @@ static PyObject *call(PyObject *self, PyObject *args, PyObject *kwargs)
     if (PyTuple_Size(args) != 1 || (kwargs != NULL && PyDict_Size(kwargs) > 0) ||
         !PyList_Check(PyTuple_GetItem(args, 0))) {
         PyErr_Format(PyExc_TypeError,
-                     "a program takes its arguments in one list (boxed calling convention), got %zd positional "
+                     "expected the arguments in one list (boxed calling convention), got %zd positional "
                      "and %zd keyword arguments",
                      PyTuple_Size(args), kwargs == NULL ? 0 : PyDict_Size(kwargs));
         return NULL;
@@ -155,8 +155,8 @@ static PyObject *get_node_count(PyObject *self, void *Py_UNUSED(closure))
 
 static PyGetSetDef getset[] = {
     {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, NULL, NULL},
-    {"dumping", get_dumping, NULL, PyDoc_STR("Whether the next call dumps anything."), NULL},
-    {"node_count", get_node_count, NULL, PyDoc_STR("Nodes of the graph."), NULL},
+    {"dumping", get_dumping, NULL, PyDoc_STR("Whether the next call dumps any tensor."), NULL},
+    {"node_count", get_node_count, NULL, PyDoc_STR("Number of nodes of the graph."), NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 

@@ -21,7 +21,7 @@ fxtap_reader *fx_reader_of(PyObject *self)
     return ((reader_object *)self)->reader;
 }
 
-PyObject *fx_tell_text(const char *text)
+PyObject *fx_py_text(const char *text)
 {
     if (text == NULL) {
         return Py_NewRef(Py_None);
@@ -29,19 +29,19 @@ PyObject *fx_tell_text(const char *text)
     return PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "surrogateescape");
 }
 
-PyObject *fx_tell_path(const char *path)
+PyObject *fx_py_path(const char *path)
 {
     return path == NULL ? Py_NewRef(Py_None) : PyUnicode_DecodeFSDefault(path);
 }
 
-PyObject *fx_tell_hash(fxtap_hash128 hash)
+PyObject *fx_py_hash(fxtap_hash128 hash)
 {
     char digits[33];
     snprintf(digits, sizeof(digits), "%016" PRIx64 "%016" PRIx64, hash.high, hash.low);
     return PyUnicode_FromString(digits);
 }
 
-PyObject *fx_tell_integers(const int64_t *values, int32_t n)
+PyObject *fx_py_integers(const int64_t *values, int32_t n)
 {
     PyObject *tuple = PyTuple_New(n);
     for (int32_t i = 0; tuple != NULL && i < n; i++) {
@@ -53,7 +53,7 @@ PyObject *fx_tell_integers(const int64_t *values, int32_t n)
     return tuple;
 }
 
-int fx_tell_put(PyObject *dict, const char *key, PyObject *value)
+int fx_dict_put(PyObject *dict, const char *key, PyObject *value)
 {
     if (value == NULL) {
         return -1;
@@ -296,7 +296,7 @@ static PyObject *get_kind(PyObject *self, void *closure)
 static PyObject *get_path(PyObject *self, void *closure)
 {
     (void)closure;
-    return fx_tell_path(fxtap_reader_path(fx_reader_of(self)));
+    return fx_py_path(fxtap_reader_path(fx_reader_of(self)));
 }
 
 static PyObject *get_warnings(PyObject *self, void *closure)
@@ -308,7 +308,7 @@ static PyObject *get_warnings(PyObject *self, void *closure)
     }
     PyObject *list = PyList_New(0);
     for (size_t i = 0; list != NULL && i < q.n; i++) {
-        if (append(list, fx_tell_text(((const char **)q.copies)[i])) < 0) {
+        if (append(list, fx_py_text(((const char **)q.copies)[i])) < 0) {
             Py_CLEAR(list);
         }
     }
@@ -319,10 +319,10 @@ static PyObject *get_warnings(PyObject *self, void *closure)
 static PyObject *rank_dict(const fxtap_rank_info *rank)
 {
     PyObject *dict = PyDict_New();
-    bool ok = dict != NULL && fx_tell_put(dict, "world_size", PyLong_FromLong(rank->world_size)) == 0 &&
-              fx_tell_put(dict, "rank", PyLong_FromLong(rank->rank)) == 0 &&
-              fx_tell_put(dict, "path", fx_tell_path(rank->path)) == 0 &&
-              fx_tell_put(dict, "has_index", PyBool_FromLong(rank->has_index)) == 0;
+    bool ok = dict != NULL && fx_dict_put(dict, "world_size", PyLong_FromLong(rank->world_size)) == 0 &&
+              fx_dict_put(dict, "rank", PyLong_FromLong(rank->rank)) == 0 &&
+              fx_dict_put(dict, "path", fx_py_path(rank->path)) == 0 &&
+              fx_dict_put(dict, "has_index", PyBool_FromLong(rank->has_index)) == 0;
     return done(dict, ok);
 }
 
@@ -346,14 +346,14 @@ static PyObject *ranks(PyObject *self, PyObject *unused)
 static PyObject *run_dict(const fxtap_run_info *run)
 {
     PyObject *dict = PyDict_New();
-    bool ok = dict != NULL && fx_tell_put(dict, "run", PyLong_FromLongLong(run->run)) == 0 &&
-              fx_tell_put(dict, "pid", PyLong_FromLongLong(run->pid)) == 0 &&
-              fx_tell_put(dict, "host", fx_tell_text(run->host)) == 0 &&
-              fx_tell_put(dict, "versions", fx_tell_text(run->versions)) == 0 &&
-              fx_tell_put(dict, "command", fx_tell_text(run->command)) == 0 &&
-              fx_tell_put(dict, "type", fx_tell_text(run->type)) == 0 &&
-              fx_tell_put(dict, "started_us", PyLong_FromUnsignedLongLong(run->started_us)) == 0 &&
-              fx_tell_put(dict, "ended_us", PyLong_FromUnsignedLongLong(run->ended_us)) == 0;
+    bool ok = dict != NULL && fx_dict_put(dict, "run", PyLong_FromLongLong(run->run)) == 0 &&
+              fx_dict_put(dict, "pid", PyLong_FromLongLong(run->pid)) == 0 &&
+              fx_dict_put(dict, "host", fx_py_text(run->host)) == 0 &&
+              fx_dict_put(dict, "versions", fx_py_text(run->versions)) == 0 &&
+              fx_dict_put(dict, "command", fx_py_text(run->command)) == 0 &&
+              fx_dict_put(dict, "type", fx_py_text(run->type)) == 0 &&
+              fx_dict_put(dict, "started_us", PyLong_FromUnsignedLongLong(run->started_us)) == 0 &&
+              fx_dict_put(dict, "ended_us", PyLong_FromUnsignedLongLong(run->ended_us)) == 0;
     return done(dict, ok);
 }
 
@@ -385,25 +385,25 @@ static PyObject *kind_text(fxtap_graph_kind kind)
                                         [FXTAP_GRAPH_BACKWARD] = "backward",
                                         [FXTAP_GRAPH_SUBGRAPH] = "subgraph"};
     size_t i = (size_t)kind;
-    return fx_tell_text(i < sizeof(names) / sizeof(names[0]) ? names[i] : NULL);
+    return fx_py_text(i < sizeof(names) / sizeof(names[0]) ? names[i] : NULL);
 }
 
 static PyObject *graph_dict(const fxtap_graph_info *graph)
 {
     PyObject *dict = PyDict_New();
     bool has = graph->has_keys;
-    bool ok = dict != NULL && fx_tell_put(dict, "rank_i", PyLong_FromSize_t(graph->rank_i)) == 0 &&
-              fx_tell_put(dict, "run", PyLong_FromLongLong(graph->run)) == 0 &&
-              fx_tell_put(dict, "graph", PyLong_FromUnsignedLong(graph->graph)) == 0 &&
-              fx_tell_put(dict, "kind", kind_text(graph->kind)) == 0 &&
-              fx_tell_put(dict, "strict_key", has ? fx_tell_hash(graph->strict_key) : Py_NewRef(Py_None)) == 0 &&
-              fx_tell_put(dict, "structural_key",
-                            has ? fx_tell_hash(graph->structural_key) : Py_NewRef(Py_None)) == 0 &&
-              fx_tell_put(dict, "occurrence", PyLong_FromUnsignedLong(graph->occurrence)) == 0 &&
-              fx_tell_put(dict, "n_nodes", PyLong_FromSize_t(graph->n_nodes)) == 0 &&
-              fx_tell_put(dict, "n_dumped", PyLong_FromSize_t(graph->n_dumped)) == 0 &&
-              fx_tell_put(dict, "n_steps", PyLong_FromSize_t(graph->n_steps)) == 0 &&
-              fx_tell_put(dict, "path", fx_tell_path(graph->path)) == 0;
+    bool ok = dict != NULL && fx_dict_put(dict, "rank_i", PyLong_FromSize_t(graph->rank_i)) == 0 &&
+              fx_dict_put(dict, "run", PyLong_FromLongLong(graph->run)) == 0 &&
+              fx_dict_put(dict, "graph", PyLong_FromUnsignedLong(graph->graph)) == 0 &&
+              fx_dict_put(dict, "kind", kind_text(graph->kind)) == 0 &&
+              fx_dict_put(dict, "strict_key", has ? fx_py_hash(graph->strict_key) : Py_NewRef(Py_None)) == 0 &&
+              fx_dict_put(dict, "structural_key",
+                            has ? fx_py_hash(graph->structural_key) : Py_NewRef(Py_None)) == 0 &&
+              fx_dict_put(dict, "occurrence", PyLong_FromUnsignedLong(graph->occurrence)) == 0 &&
+              fx_dict_put(dict, "n_nodes", PyLong_FromSize_t(graph->n_nodes)) == 0 &&
+              fx_dict_put(dict, "n_dumped", PyLong_FromSize_t(graph->n_dumped)) == 0 &&
+              fx_dict_put(dict, "n_steps", PyLong_FromSize_t(graph->n_steps)) == 0 &&
+              fx_dict_put(dict, "path", fx_py_path(graph->path)) == 0;
     return done(dict, ok);
 }
 
@@ -428,13 +428,13 @@ static PyObject *step_dict(const fxtap_step_info *step)
                                          [FXTAP_STEP_FAILED] = "failed",
                                          [FXTAP_STEP_PARTIAL] = "partial"};
     PyObject *dict = PyDict_New();
-    bool ok = dict != NULL && fx_tell_put(dict, "state", fx_tell_text(states[step->state])) == 0 &&
-              fx_tell_put(dict, "step", PyLong_FromLongLong(step->step)) == 0 &&
-              fx_tell_put(dict, "call", PyLong_FromLongLong(step->call)) == 0 &&
-              fx_tell_put(dict, "folder", fx_tell_path(step->folder)) == 0 &&
-              fx_tell_put(dict, "reason", fx_tell_text(step->reason)) == 0 &&
-              fx_tell_put(dict, "started_us", PyLong_FromUnsignedLongLong(step->started_us)) == 0 &&
-              fx_tell_put(dict, "ended_us", PyLong_FromUnsignedLongLong(step->ended_us)) == 0;
+    bool ok = dict != NULL && fx_dict_put(dict, "state", fx_py_text(states[step->state])) == 0 &&
+              fx_dict_put(dict, "step", PyLong_FromLongLong(step->step)) == 0 &&
+              fx_dict_put(dict, "call", PyLong_FromLongLong(step->call)) == 0 &&
+              fx_dict_put(dict, "folder", fx_py_path(step->folder)) == 0 &&
+              fx_dict_put(dict, "reason", fx_py_text(step->reason)) == 0 &&
+              fx_dict_put(dict, "started_us", PyLong_FromUnsignedLongLong(step->started_us)) == 0 &&
+              fx_dict_put(dict, "ended_us", PyLong_FromUnsignedLongLong(step->ended_us)) == 0;
     return done(dict, ok);
 }
 
@@ -456,17 +456,17 @@ static PyObject *steps(PyObject *self, PyObject *args)
 static PyObject *node_dict(const fxtap_node_info *node)
 {
     PyObject *dict = PyDict_New();
-    bool ok = dict != NULL && fx_tell_put(dict, "order", PyLong_FromSize_t(node->order)) == 0 &&
-              fx_tell_put(dict, "name", fx_tell_text(node->name)) == 0 &&
-              fx_tell_put(dict, "target", fx_tell_text(node->target)) == 0 &&
-              fx_tell_put(dict, "source_file", fx_tell_text(node->source_file)) == 0 &&
-              fx_tell_put(dict, "source_line", PyLong_FromLong(node->source_line)) == 0 &&
-              fx_tell_put(dict, "source_function", fx_tell_text(node->source_function)) == 0 &&
-              fx_tell_put(dict, "source_code", fx_tell_text(node->source_code)) == 0 &&
-              fx_tell_put(dict, "stack", fx_tell_text(node->stack)) == 0 &&
-              fx_tell_put(dict, "module_path", fx_tell_text(node->module_path)) == 0 &&
-              fx_tell_put(dict, "module_type", fx_tell_text(node->module_type)) == 0 &&
-              fx_tell_put(dict, "skipped", fx_tell_text(node->skipped)) == 0;
+    bool ok = dict != NULL && fx_dict_put(dict, "order", PyLong_FromSize_t(node->order)) == 0 &&
+              fx_dict_put(dict, "name", fx_py_text(node->name)) == 0 &&
+              fx_dict_put(dict, "target", fx_py_text(node->target)) == 0 &&
+              fx_dict_put(dict, "source_file", fx_py_text(node->source_file)) == 0 &&
+              fx_dict_put(dict, "source_line", PyLong_FromLong(node->source_line)) == 0 &&
+              fx_dict_put(dict, "source_function", fx_py_text(node->source_function)) == 0 &&
+              fx_dict_put(dict, "source_code", fx_py_text(node->source_code)) == 0 &&
+              fx_dict_put(dict, "stack", fx_py_text(node->stack)) == 0 &&
+              fx_dict_put(dict, "module_path", fx_py_text(node->module_path)) == 0 &&
+              fx_dict_put(dict, "module_type", fx_py_text(node->module_type)) == 0 &&
+              fx_dict_put(dict, "skipped", fx_py_text(node->skipped)) == 0;
     return done(dict, ok);
 }
 

@@ -1,4 +1,4 @@
-/* report_type.c - the type fxtap._core.Report: a finished comparison as plain Python values, or printed. */
+/* report_type.c - the type fxtap._core.Report: a finished comparison as Python values, or printed. */
 #include <math.h>
 
 #include "compare.h"
@@ -92,10 +92,6 @@ static PyObject *stats(const fxtap_stats *s)
                          (unsigned long long)s->pos_inf_count, "neg_inf_count", (unsigned long long)s->neg_inf_count);
 }
 
-/*
- * Fields in their order: name, whether a table has it, where it is known, its value. `p` is the pair; a field that is
- * not known is None.
- */
 static PyObject *evidence(const fxtap_pair *pair)
 {
     PyObject *list = PyList_New(0);
@@ -109,14 +105,18 @@ static PyObject *evidence(const fxtap_pair *pair)
     return list;
 }
 
+/*
+ * The fields in order: name, whether tables have it, when it is known, its value. `p` is the pair; unknown fields are
+ * None.
+ */
 #define FIELDS(X)                                                                                                      \
     X(verdict, true, true, PyUnicode_FromString(fxtap_verdict_name(p->verdict)))                                       \
-    X(name, true, true, fx_tell_text(p->name))                                                                         \
-    X(target_name, true, true, fx_tell_text(p->target_name))                                                           \
-    X(node, true, true, fx_tell_text(p->node))                                                                         \
-    X(target, true, true, fx_tell_text(p->target))                                                                     \
+    X(name, true, true, fx_py_text(p->name))                                                                         \
+    X(target_name, true, true, fx_py_text(p->target_name))                                                           \
+    X(node, true, true, fx_py_text(p->node))                                                                         \
+    X(target, true, true, fx_py_text(p->target))                                                                     \
     X(io, true, true, io(p->io))                                                                                       \
-    X(position, true, true, fx_tell_text(p->position))                                                                 \
+    X(position, true, true, fx_py_text(p->position))                                                                 \
     X(rank, true, true, PyLong_FromLong(p->rank))                                                                      \
     X(graph, true, true, PyLong_FromUnsignedLong(p->graph))                                                            \
     X(target_graph, true, true, PyLong_FromUnsignedLong(p->target_graph))                                              \
@@ -154,13 +154,13 @@ static PyObject *evidence(const fxtap_pair *pair)
     X(evidence, false, true, evidence(p))                                                                              \
     X(n_golden_operators, false, true, PyLong_FromUnsignedLong(p->n_golden_operators))                                 \
     X(n_target_operators, false, true, PyLong_FromUnsignedLong(p->n_target_operators))                                 \
-    X(source_file, true, true, fx_tell_text(p->source_file))                                                           \
+    X(source_file, true, true, fx_py_text(p->source_file))                                                           \
     X(source_line, true, true, PyLong_FromLong(p->source_line))                                                        \
-    X(source_code, true, true, fx_tell_text(p->source_code))                                                           \
-    X(module_path, true, true, fx_tell_text(p->module_path))                                                           \
-    X(golden_path, true, true, fx_tell_path(p->golden_path))                                                           \
-    X(target_path, true, true, fx_tell_path(p->target_path))                                                           \
-    X(detail, true, true, fx_tell_text(p->detail))                                                                     \
+    X(source_code, true, true, fx_py_text(p->source_code))                                                           \
+    X(module_path, true, true, fx_py_text(p->module_path))                                                           \
+    X(golden_path, true, true, fx_py_path(p->golden_path))                                                           \
+    X(target_path, true, true, fx_py_path(p->target_path))                                                           \
+    X(detail, true, true, fx_py_text(p->detail))                                                                     \
     X(worst, false, p->measured, worst(p))                                                                             \
     X(golden_stats, false, p->golden_stats != NULL, stats(p->golden_stats))                                                      \
     X(target_stats, false, p->target_stats != NULL, stats(p->target_stats))
@@ -192,7 +192,7 @@ static PyObject *pair_dict(const fxtap_pair *pair)
     }
     PyObject *dict = PyDict_New();
     for (size_t k = 0; dict != NULL && k < N_FIELDS; k++) {
-        if (fx_tell_put(dict, fields[k].name, fields[k].make(pair)) < 0) {
+        if (fx_dict_put(dict, fields[k].name, fields[k].make(pair)) < 0) {
             Py_CLEAR(dict);
         }
     }
@@ -228,8 +228,8 @@ static PyObject *column(const fxtap_report *report, const struct field *field)
     return list;
 }
 
-/* Is this field asked for? `names` NULL: those that a table has. -1 with an exception. */
-static int is_wanted(PyObject *names, const struct field *field)
+/* Whether a field is selected; `names` NULL selects the fields of tables. -1 with an exception. */
+static int is_selected(PyObject *names, const struct field *field)
 {
     if (names == NULL) {
         return field->in_table;
@@ -248,8 +248,8 @@ static PyObject *columns(PyObject *self, PyObject *args)
     }
     PyObject *dict = PyDict_New();
     for (size_t k = 0; dict != NULL && k < N_FIELDS; k++) {
-        int wanted = is_wanted(names, &fields[k]);
-        if (wanted < 0 || (wanted > 0 && fx_tell_put(dict, fields[k].name, column(report_of(self), &fields[k])) < 0)) {
+        int selected = is_selected(names, &fields[k]);
+        if (selected < 0 || (selected > 0 && fx_dict_put(dict, fields[k].name, column(report_of(self), &fields[k])) < 0)) {
             Py_CLEAR(dict);
         }
     }
@@ -270,7 +270,7 @@ static PyObject *get_counts(PyObject *self, void *closure)
     PyObject *dict = PyDict_New();
     for (int v = 0; dict != NULL && v < FXTAP_VERDICT_COUNT; v++) {
         uint64_t n = fxtap_report_count(report_of(self), (fxtap_verdict)v);
-        if (fx_tell_put(dict, fxtap_verdict_name((fxtap_verdict)v), PyLong_FromUnsignedLongLong(n)) < 0) {
+        if (fx_dict_put(dict, fxtap_verdict_name((fxtap_verdict)v), PyLong_FromUnsignedLongLong(n)) < 0) {
             Py_CLEAR(dict);
         }
     }
@@ -283,7 +283,7 @@ static PyObject *get_pairings(PyObject *self, void *closure)
     PyObject *dict = PyDict_New();
     for (int p = 0; dict != NULL && p < FXTAP_PAIR_COUNT; p++) {
         uint64_t n = fxtap_report_pairing_count(report_of(self), (fxtap_pairing)p);
-        if (fx_tell_put(dict, fxtap_pairing_name((fxtap_pairing)p), PyLong_FromUnsignedLongLong(n)) < 0) {
+        if (fx_dict_put(dict, fxtap_pairing_name((fxtap_pairing)p), PyLong_FromUnsignedLongLong(n)) < 0) {
             Py_CLEAR(dict);
         }
     }
@@ -293,13 +293,13 @@ static PyObject *get_pairings(PyObject *self, void *closure)
 static PyObject *get_steps(PyObject *self, void *closure)
 {
     (void)closure;
-    return fx_tell_text(fxtap_report_steps(report_of(self)));
+    return fx_py_text(fxtap_report_steps(report_of(self)));
 }
 
 static PyObject *get_explanation(PyObject *self, void *closure)
 {
     (void)closure;
-    return fx_tell_text(fxtap_report_explanation(report_of(self)));
+    return fx_py_text(fxtap_report_explanation(report_of(self)));
 }
 
 static PyObject *get_first_non_finite(PyObject *self, void *closure)
@@ -314,7 +314,7 @@ static PyObject *get_warnings(PyObject *self, void *closure)
     size_t n = fxtap_report_warning_count(report_of(self));
     PyObject *list = PyList_New((Py_ssize_t)n);
     for (size_t i = 0; list != NULL && i < n; i++) {
-        PyObject *line = fx_tell_text(fxtap_report_warning(report_of(self), i));
+        PyObject *line = fx_py_text(fxtap_report_warning(report_of(self), i));
         if (line == NULL || PyList_SetItem(list, (Py_ssize_t)i, line) < 0) {
             Py_CLEAR(list);
         }
@@ -327,11 +327,11 @@ static PyObject *origin_dict(const fxtap_origin *origin)
     return Py_BuildValue("{s:s,s:N,s:d,s:d,s:d,s:n,s:N,s:N,s:N,s:N,s:N,s:N,s:N,s:N}", "reason", fxtap_origin_reason_name(origin->reason), "pair",
                          pair_dict(origin->pair), "input_error", origin->input_error, "output_error",
                          origin->output_error, "growth", origin->growth, "n_carried", (Py_ssize_t)origin->n_carried,
-                         "other_target", fx_tell_text(origin->other_target), "literal",
-                         fx_tell_text(origin->literal), "between", fx_tell_text(origin->between),
-                         "between_source", fx_tell_text(origin->between_source), "between_code",
-                         fx_tell_text(origin->between_code), "between_module", fx_tell_text(origin->between_module),
-                         "other_source", fx_tell_text(origin->other_source), "other_code", fx_tell_text(origin->other_code));
+                         "other_target", fx_py_text(origin->other_target), "literal",
+                         fx_py_text(origin->literal), "between", fx_py_text(origin->between),
+                         "between_source", fx_py_text(origin->between_source), "between_code",
+                         fx_py_text(origin->between_code), "between_module", fx_py_text(origin->between_module),
+                         "other_source", fx_py_text(origin->other_source), "other_code", fx_py_text(origin->other_code));
 }
 
 static PyObject *get_origins(PyObject *self, void *closure)

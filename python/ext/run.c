@@ -3,10 +3,10 @@
 #include "errors.h"
 #include "program.h"
 
-/* One call. Nothing of it is shared. */
+/* One call; not shared between threads. */
 typedef struct run {
     fx_program *program;
-    PyObject **values; /* by slot; NULL where there is none (any more) */
+    PyObject **values; /* by slot; NULL before a value is computed and after it is dropped */
     fx_capture *capture;
 } run;
 
@@ -22,7 +22,7 @@ static PyObject *wrong_count(const fx_program *program, Py_ssize_t given)
                         given == 1 ? "was" : "were");
 }
 
-/* Moves the arguments into their slots and empties the list, so that the caller's tensors can die. */
+/* Moves the arguments into their slots and empties the list, so that the caller's tensors can be freed. */
 static int take_arguments(run *r, PyObject *arguments)
 {
     const fx_program *program = r->program;
@@ -94,7 +94,7 @@ static PyObject *call_method(const fx_instruction *instruction, PyObject *args, 
 {
     Py_ssize_t n = PyTuple_Size(args);
     if (n == 0) {
-        return PyErr_Format(PyExc_TypeError, "method %S is called on nothing", instruction->callable);
+        return PyErr_Format(PyExc_TypeError, "method %S has no argument to be called on", instruction->callable);
     }
     PyObject *method = PyObject_GetAttr(PyTuple_GetItem(args, 0), instruction->callable);
     PyObject *rest = method == NULL ? NULL : PyTuple_GetSlice(args, 1, n);
@@ -124,7 +124,7 @@ PyObject *fx_program_invoke(fx_program *program, const fx_instruction *instructi
     return NULL;
 }
 
-/* An undumped item access: the most frequent node that is no operator needs no tuple. */
+/* Runs a getitem node that is not dumped: the most frequent node that is not an operator; needs no argument tuple. */
 static PyObject *get_item(const fx_instruction *instruction, PyObject *const *values)
 {
     PyObject *index = resolve(&instruction->args[1], values);

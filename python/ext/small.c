@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-/* Ordered: the widest kind in a list is that of its array. */
+/* In increasing order: the array of a list has the widest kind in it. */
 typedef enum number_kind {
     KIND_NONE = 0,
     KIND_BOOL,
@@ -17,7 +17,7 @@ static const fxtap_dtype kind_dtypes[] = {
     [KIND_FLOAT] = FXTAP_FLOAT64, [KIND_COMPLEX] = FXTAP_COMPLEX128,
 };
 
-/* The kind of an int by its size; KIND_NONE where no array holds it. */
+/* The kind of an int by its size; KIND_NONE if it fits no array. */
 static number_kind kind_of_int(PyObject *value)
 {
     int overflow;
@@ -64,7 +64,7 @@ static void store(PyObject *value, number_kind kind, void *data, Py_ssize_t i)
     }
 }
 
-/* The kind of a list's array; KIND_NONE when an element is no number, or no array holds them all. */
+/* The kind of a list's array; KIND_NONE if an element is not a number, or the elements fit no common array. */
 static number_kind kind_of_list(PyObject *list, Py_ssize_t n, bool is_list)
 {
     number_kind widest = KIND_NONE;

@@ -74,21 +74,21 @@ static PyObject *mean(const fxtap_stats *stats)
     X(state, true, state_text(s))                                                                                      \
     X(call, step != NULL, PyLong_FromLongLong(step->call))                                                             \
     X(order, node != NULL, PyLong_FromSize_t(node->order))                                                             \
-    X(node, node != NULL, fx_tell_text(node->name))                                                                  \
-    X(target, node != NULL, fx_tell_text(node->target))                                                              \
+    X(node, node != NULL, fx_py_text(node->name))                                                                  \
+    X(target, node != NULL, fx_py_text(node->target))                                                              \
     X(io, node != NULL, io_text(s))                                                                                    \
-    X(position, node != NULL, fx_tell_text(t->position))                                                             \
-    X(arg_name, node != NULL, fx_tell_text(t->arg_name))                                                             \
-    X(name, true, fx_tell_text(t->name))                                                                             \
-    X(skipped, true, fx_tell_text(t->skipped))                                                                       \
+    X(position, node != NULL, fx_py_text(t->position))                                                             \
+    X(arg_name, node != NULL, fx_py_text(t->arg_name))                                                             \
+    X(name, true, fx_py_text(t->name))                                                                             \
+    X(skipped, true, fx_py_text(t->skipped))                                                                       \
     X(dtype, t->has_meta, PyUnicode_FromString(fxtap_dtype_name(t->dtype)))                                            \
-    X(shape, t->has_meta, fx_tell_integers(t->shape, t->ndim))                                                         \
-    X(strides, t->has_meta && t->strides != NULL, fx_tell_integers(t->strides, t->ndim))                               \
-    X(device, t->has_meta, fx_tell_text(t->device))                                                                  \
-    X(layout, t->has_meta, fx_tell_text(t->layout))                                                                  \
+    X(shape, t->has_meta, fx_py_integers(t->shape, t->ndim))                                                         \
+    X(strides, t->has_meta && t->strides != NULL, fx_py_integers(t->strides, t->ndim))                               \
+    X(device, t->has_meta, fx_py_text(t->device))                                                                  \
+    X(layout, t->has_meta, fx_py_text(t->layout))                                                                  \
     X(saved_dtype, t->has_meta, PyUnicode_FromString(fxtap_dtype_name(t->saved_dtype)))                                \
     X(bytes, t->has_meta, PyLong_FromUnsignedLongLong(t->bytes))                                                       \
-    X(hash, t->has_hash, fx_tell_hash(t->hash))                                                                      \
+    X(hash, t->has_hash, fx_py_hash(t->hash))                                                                      \
     X(count, t->has_stats, PyLong_FromUnsignedLongLong(stats->count))                                                  \
     X(min, t->has_stats, extreme(stats, stats->min, stats->min_int))                                                   \
     X(max, t->has_stats, extreme(stats, stats->max, stats->max_int))                                                   \
@@ -103,11 +103,11 @@ static PyObject *mean(const fxtap_stats *stats)
     X(zero_count, t->has_stats, PyLong_FromUnsignedLongLong(stats->zero_count))                                        \
     X(subnormal_count, t->has_stats, PyLong_FromUnsignedLongLong(stats->subnormal_count))                              \
     X(undefined_count, t->has_meta, PyLong_FromUnsignedLongLong(t->undefined_count))                                   \
-    X(module_path, node != NULL, fx_tell_text(node->module_path))                                                    \
-    X(source_file, node != NULL, fx_tell_text(node->source_file))                                                    \
+    X(module_path, node != NULL, fx_py_text(node->module_path))                                                    \
+    X(source_file, node != NULL, fx_py_text(node->source_file))                                                    \
     X(source_line, node != NULL, PyLong_FromLong(node->source_line))                                                   \
     X(stamp_us, node != NULL, PyLong_FromUnsignedLongLong(t->stamp_us))                                                \
-    X(path, true, fx_tell_path(t->path))
+    X(path, true, fx_py_path(t->path))
 
 #define X(field, known, value)                                                                                         \
     static PyObject *make_##field(const source *s)                                                                     \
@@ -189,7 +189,7 @@ static PyObject *item(PyObject *self, Py_ssize_t i)
     source s = source_at(self, (size_t)i);
     PyObject *dict = PyDict_New();
     for (size_t k = 0; dict != NULL && k < N_FIELDS; k++) {
-        if (fx_tell_put(dict, fields[k].name, fields[k].make(&s)) < 0) {
+        if (fx_dict_put(dict, fields[k].name, fields[k].make(&s)) < 0) {
             Py_CLEAR(dict);
         }
     }
@@ -216,7 +216,7 @@ static PyObject *columns(PyObject *self, PyObject *unused)
     Py_ssize_t n = length(self);
     for (size_t k = 0; dict != NULL && k < N_FIELDS; k++) {
         lists[k] = PyList_New(n);
-        if (fx_tell_put(dict, fields[k].name, lists[k]) < 0) {
+        if (fx_dict_put(dict, fields[k].name, lists[k]) < 0) {
             Py_CLEAR(dict);
         }
     }

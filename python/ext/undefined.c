@@ -11,8 +11,8 @@ static bool is_any_left(const fx_state *state)
     return state->undefined_regions != NULL && PyDict_Size(state->undefined_regions) > 0;
 }
 
-/* What knows the state of memory, made when it is first needed. */
-static int make_memory(fx_state *state)
+/* Creates the Memory object at first use. */
+static int create_memory(fx_state *state)
 {
     if (state->undefined_memory != NULL) {
         return 0;
@@ -60,7 +60,7 @@ int fx_undefined_before(capture *c, const fx_instruction *instruction, PyObject 
         return 0;
     }
     fx_guard guard;
-    if (make_memory(c->state) < 0 || fx_guard_enter(c->state, &guard) < 0) {
+    if (create_memory(c->state) < 0 || fx_guard_enter(c->state, &guard) < 0) {
         return -1;
     }
     *out = call_before(c, instruction, args, kwargs);
@@ -74,7 +74,7 @@ int fx_undefined_before(capture *c, const fx_instruction *instruction, PyObject 
     return 0;
 }
 
-/* (position, name, elements, of how many) */
+/* `read` is (position, name, unwritten elements, all elements). */
 static int note_read(capture *c, const fx_instruction *instruction, PyObject *read)
 {
     const char *position;
@@ -114,7 +114,7 @@ int fx_undefined_after(capture *c, const fx_instruction *instruction, PyObject *
 
 /* ---- ranges ---- */
 
-/* Equal neighbours as one range; `scale` saved elements to a state. */
+/* Makes one range of each run of equal states; `scale`: saved elements per state. */
 static int add_ranges(const uint8_t *states, size_t n, uint64_t scale, fxtap_undefined_range **out, size_t *n_out)
 {
     size_t capacity = 0;
@@ -141,12 +141,12 @@ static int add_ranges(const uint8_t *states, size_t n, uint64_t scale, fxtap_und
     return 0;
 }
 
-/* States in row-major order, put into column-major order: a new array, or NULL with MemoryError. */
-static uint8_t *turn(const uint8_t *states, size_t n, const fxtap_view *view)
+/* Copies states from row-major to column-major order: a new array, or NULL with MemoryError. */
+static uint8_t *to_column_major(const uint8_t *states, size_t n, const fxtap_view *view)
 {
     int64_t index[FXTAP_MAX_DIMS] = {0}, strides[FXTAP_MAX_DIMS], stride = 1;
-    uint8_t *turned = PyMem_Malloc(n);
-    if (turned == NULL) {
+    uint8_t *copied = PyMem_Malloc(n);
+    if (copied == NULL) {
         PyErr_NoMemory();
         return NULL;
     }
@@ -156,8 +156,8 @@ static uint8_t *turn(const uint8_t *states, size_t n, const fxtap_view *view)
     }
     int64_t at = 0;
     for (size_t k = 0; k < n; k++) {
-        turned[k] = states[at];
-        for (int32_t i = 0; i < view->ndim; i++) { /* the first axis runs fastest */
+        copied[k] = states[at];
+        for (int32_t i = 0; i < view->ndim; i++) { /* the first axis varies fastest */
             at += strides[i];
             if (++index[i] < view->shape[i]) {
                 break;
@@ -166,7 +166,7 @@ static uint8_t *turn(const uint8_t *states, size_t n, const fxtap_view *view)
             index[i] = 0;
         }
     }
-    return turned;
+    return copied;
 }
 
 static int take_states(const fxtap_view *states, const fxtap_view *view, fxtap_undefined_range **out, size_t *n_out)
@@ -180,9 +180,9 @@ static int take_states(const fxtap_view *states, const fxtap_view *view, fxtap_u
     if (fxtap_view_order(view) != FXTAP_ORDER_FORTRAN) {
         return add_ranges(states->data, (size_t)n, scale, out, n_out);
     }
-    uint8_t *turned = turn(states->data, (size_t)n, view);
-    int status = turned == NULL ? -1 : add_ranges(turned, (size_t)n, scale, out, n_out);
-    PyMem_Free(turned);
+    uint8_t *copied = to_column_major(states->data, (size_t)n, view);
+    int status = copied == NULL ? -1 : add_ranges(copied, (size_t)n, scale, out, n_out);
+    PyMem_Free(copied);
     return status;
 }
 

@@ -1,6 +1,6 @@
 /*
- * values_type.c - the type fxtap._core.Values: the data of an open .npy file as a read-only buffer. A mapping needs no
- * descriptor, so any number of them may be open; Python's own mmap keeps one each.
+ * values_type.c - the type fxtap._core.Values: the data of an open .npy file as a read-only buffer. A mapping keeps no
+ * descriptor open, so the number of mappings is not limited by it; each mmap object of Python keeps one.
  */
 #include "errors.h"
 #include "reader.h"
@@ -48,7 +48,7 @@ static PyObject *get_shape(PyObject *self, void *closure)
 {
     (void)closure;
     const fxtap_view *view = fxtap_npy_view(file_of(self));
-    return fx_tell_integers(view->shape, view->ndim);
+    return fx_py_integers(view->shape, view->ndim);
 }
 
 static PyObject *get_descr(PyObject *self, void *closure)

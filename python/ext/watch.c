@@ -40,7 +40,7 @@ static int watch_tensor(capture *c, PyObject *tensor, const char *position, PyOb
     return 0;
 }
 
-/* A tensor, or those of a list. */
+/* `value` is a tensor or a list of tensors. */
 static int watch_value(capture *c, PyObject *value, const char *position, PyObject *name, fx_watch *out)
 {
     if (PyObject_TypeCheck(value, (PyTypeObject *)c->state->tensor_type)) {
@@ -94,7 +94,7 @@ void fx_watch_clear(fx_watch *watch)
     *watch = (fx_watch){0};
 }
 
-int fx_watch_tell(capture *c, const fx_instruction *instruction, const char *what)
+int fx_watch_log(capture *c, const fx_instruction *instruction, const char *what)
 {
     fx_plan *plan = c->plan;
     if (plan->told[instruction->slot] || plan->log == Py_None) {
@@ -126,7 +126,7 @@ static int note_change(capture *c, const fx_instruction *instruction, const fx_w
     char line[160];
     snprintf(line, sizeof line, "writes to its argument %.60s without declaring it", note.arg_name != NULL ? note.arg_name : note.position);
     Py_XDECREF(name);
-    return status < 0 ? -1 : fx_watch_tell(c, instruction, line);
+    return status < 0 ? -1 : fx_watch_log(c, instruction, line);
 }
 
 static int check_one(capture *c, const fx_instruction *instruction, const fx_watched *item)

@@ -1,8 +1,8 @@
 /*
  * watch.h - operators that write to an argument without declaring it.
  *
- * An operator that is not torch's own may say one thing in its schema and do another. The values that it is given and
- * does not say it changes are held against their hashes when it has returned.
+ * The schema of an operator that is not torch's own may be wrong. After the operator has returned, the arguments that
+ * it does not declare as mutated are compared with their hashes.
  */
 #ifndef FX_EXT_WATCH_H
 #define FX_EXT_WATCH_H
@@ -23,21 +23,22 @@ typedef struct fx_watch {
 } fx_watch;
 
 /*
- * Before an operator runs that is not torch's own: its tensors whose values are in the dump, for which pending jobs
- * finish. After what it declares has been forgotten (capture.c). 0, or -1 with an exception; fx_watch_clear() follows.
+ * Called before an operator that is not torch's own runs, after the arguments that it declares as mutated have been
+ * forgotten (capture.c). Collects its tensors whose values are in the dump, and waits for pending jobs on its tensors.
+ * Returns 0, or -1 with an exception; call fx_watch_clear() in both cases.
  */
 int fx_watch_begin(struct fx_capture *capture, const fx_instruction *instruction, PyObject *args, PyObject *kwargs,
                    fx_watch *out);
 
-/* When it has returned: what changed is noted in the index, logged once, and forgotten as a known value. */
+/* Called when it has returned: records changes in the index, logs them once, and forgets the known values. */
 int fx_watch_end(struct fx_capture *capture, const fx_instruction *instruction, const fx_watch *watch);
 
 void fx_watch_clear(fx_watch *watch);
 
-/* Pending jobs that read the memory finish, without the GIL. */
+/* Waits for pending jobs that read the memory, without the GIL. */
 void fx_watch_settle(struct fx_capture *capture, const void *first, const void *end);
 
-/* One line to the log about a node, the first time. 0, or -1 with an exception. */
-int fx_watch_tell(struct fx_capture *capture, const fx_instruction *instruction, const char *what);
+/* Logs one line about a node, the first time only. Returns 0, or -1 with an exception. */
+int fx_watch_log(struct fx_capture *capture, const fx_instruction *instruction, const char *what);
 
 #endif

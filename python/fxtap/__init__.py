@@ -1,4 +1,4 @@
-"""fxtap: dump every operator of a torch.compile'd model, and find the first one that went wrong.
+"""fxtap: dump every operator of a torch.compile'd model and find the first one that went wrong.
 
 import torch, fxtap as torchair
 
@@ -49,7 +49,7 @@ __all__ = [
 
 logger = logging.getLogger("fxtap")
 
-_LATER = {
+_LAZY = {
     "FilterError": "selection",
     "distributed": "",
     "dump": "scope",
@@ -58,14 +58,14 @@ _LATER = {
     "module_path": "selection",
     "testing": "",
 }
-"""Name -> its module, or "" for a module: imported when first asked for, so that a dump can be read without torch."""
+"""Name -> its module, or "" for a module: imported at first use, so that a dump can be read without torch."""
 
 
 def __getattr__(name: str) -> Any:
-    """Import what needs torch; look for what fxtap does not have in the real TorchAir, where it is installed."""
-    if name in _LATER:
-        module = importlib.import_module(f".{_LATER[name] or name}", __name__)
-        return getattr(module, name) if _LATER[name] else module
+    """Import names that need torch at first use; take other names from the real TorchAir, if it is installed."""
+    if name in _LAZY:
+        module = importlib.import_module(f".{_LAZY[name] or name}", __name__)
+        return getattr(module, name) if _LAZY[name] else module
     if not name.startswith("_"):
         from .ascend import real_torchair
 
@@ -76,4 +76,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_LATER})
+    return sorted({*globals(), *_LAZY})

@@ -1,4 +1,4 @@
-"""`python -m fxtap`: run an unedited script with fxtap as its backend; everything else is the fxtap program's."""
+"""`python -m fxtap`: run an unedited script with fxtap as its backend; other commands run the fxtap program."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ __all__ = ["find_program", "main", "run_script"]
 USAGE = """\
 usage: python -m fxtap run-script SCRIPT [ARGS...]      run a script with fxtap as torch.compile's default backend
        python -m fxtap run-script -m MODULE [ARGS...]   the same for a module
-       python -m fxtap run-script COMMAND [ARGS...]     the same for the Python processes of a command, as torchrun
-       python -m fxtap COMMAND [ARGS...]                as the fxtap program: fxtap COMMAND [ARGS...]
-       torchrun ... -m fxtap compare [ARGS...]          fxtap compare, the work split among the processes
-run-script is configured by the environment: FXTAP_TYPE, FXTAP_PATH, FXTAP_FILTER, ... (docs/usage.md)
+       python -m fxtap run-script COMMAND [ARGS...]     the same for the Python processes of a command, e.g. torchrun
+       python -m fxtap COMMAND [ARGS...]                run the fxtap program: fxtap COMMAND [ARGS...]
+       torchrun ... -m fxtap compare [ARGS...]          fxtap compare, with the work split among the processes
+The environment configures run-script: FXTAP_TYPE, FXTAP_PATH, FXTAP_FILTER, ... (docs/usage.md)
 """
 
 
 def is_module(name: str) -> bool:
-    """Whether there is a module of that name; its parents are imported."""
+    """Return whether a module of that name exists; its parents are imported."""
     try:
         return importlib.util.find_spec(name) is not None
     except (ImportError, ValueError):
@@ -38,7 +38,7 @@ def is_module(name: str) -> bool:
 
 
 def find_command(name: str) -> str | None:
-    """Return the path of a command to be run as it is: what is no Python script, or is that of another Python."""
+    """Return the path of a command to run as a process: not a Python script, or a script of another Python."""
     path = name if Path(name).exists() else shutil.which(name)
     if path is None or Path(path).suffix == ".py" or not os.access(path, os.X_OK) or Path(path).is_dir():
         return None
@@ -50,24 +50,24 @@ def find_command(name: str) -> str | None:
 
 
 def run_command(command: list[str]) -> int:
-    """Run a command to its end; return its exit status. Signals that are meant for it go on to it."""
+    """Run a command; return its exit status. Signals are forwarded to it."""
     child = subprocess.Popen(command)
 
     def send(number: int, _frame: FrameType | None) -> None:
         child.send_signal(number)
 
-    signal.signal(signal.SIGINT, lambda *_: None)  # a terminal sends it to the command too
+    signal.signal(signal.SIGINT, lambda *_: None)  # a terminal also sends it to the command
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, send)
     status = child.wait()
-    if status < 0:  # as the command ended
+    if status < 0:  # end by the same signal as the command
         signal.signal(-status, signal.SIG_DFL)
         os.kill(os.getpid(), -status)
     return status
 
 
 def find_problem(target: str, as_module: bool) -> str | None:
-    """Return why nothing can be run, in a line, or None."""
+    """Return one line that says why nothing can be run, or None."""
     if not (is_module(target) if as_module else Path(target).exists() or shutil.which(target)):
         return f"no such {'module' if as_module else 'script'}: {target}"
     try:
@@ -78,8 +78,8 @@ def find_problem(target: str, as_module: bool) -> str | None:
 
 
 def prepare_dump() -> None:
-    """Give every process of the run the same dump root, and fxtap as its default backend."""
-    from .default import become_default, pass_on  # a backend that is there is missed at exit, if it gets no graph
+    """Set the dump root of every process of the run, and make fxtap its default backend."""
+    from .default import become_default, pass_on  # imported late: importing the backend enables its warning at exit
     from .notice import RunWatch
 
     config = apply_environment(CompilerConfig())
@@ -94,8 +94,8 @@ def run_script(arguments: list[str]) -> int:
     Returns
     -------
     int
-        The exit status: 0, a command's, or 2 where there is nothing to run or a variable has an illegal value. What the
-        script raises is passed through.
+        The exit status: 0, that of a command, or 2 if there is nothing to run or a variable has an invalid value.
+        Exceptions of the script propagate.
     """
     as_module = arguments[:1] == ["-m"]
     if as_module:
@@ -119,17 +119,17 @@ def run_script(arguments: list[str]) -> int:
     else:
         script = target if Path(target).exists() else str(shutil.which(target))
         sys.path[0] = str(Path(script).resolve().parent)
-        runpy.run_path(str(Path(script).absolute()), run_name="__main__")  # as python: source files are absolute
+        runpy.run_path(str(Path(script).absolute()), run_name="__main__")  # absolute, as python makes it
     return 0
 
 
 def find_program() -> str | None:
-    """Return the path of the fxtap program: beside the interpreter, else on PATH; None where it is not."""
+    """Return the path of the fxtap program, beside the interpreter or on PATH, or None."""
     return shutil.which("fxtap", path=str(Path(sys.executable).parent)) or shutil.which("fxtap")
 
 
 def need_program() -> str:
-    """Return the path of the fxtap program, or end with a line."""
+    """Return the path of the fxtap program, or exit with a message."""
     program = find_program()
     if program is None:
         sys.exit("fxtap: the fxtap program is neither beside python nor on PATH")
@@ -137,7 +137,7 @@ def need_program() -> str:
 
 
 def run_program(arguments: list[str]) -> NoReturn:
-    """Become the fxtap program."""
+    """Replace this process by the fxtap program."""
     program = need_program()
     os.environ.setdefault("FXTAP_PYTHON", sys.executable)
     sys.stdout.flush()

@@ -1,4 +1,4 @@
-"""The extension: FX graphs become C programs and graph records, their tensors go to the dump writer."""
+"""The extension: compiles FX graphs to C programs, records graphs, and writes, reads and compares dumps."""
 
 from collections.abc import Callable, Sequence
 from os import PathLike
@@ -10,53 +10,53 @@ version: str
 
 @final
 class Graph:
-    """A graph record, independent of torch: what the index keeps and the printers print. Immutable."""
+    """A graph record, independent of torch, as stored in the index and printed by the printers. Immutable."""
 
     @property
     def kind(self) -> str:
         """inference, forward, backward or subgraph."""
     @property
     def names(self) -> tuple[str, ...]:
-        """Node names in execution order; all tuples below have one entry a node in the same order."""
+        """Node names in execution order; all tuples below have one entry per node in the same order."""
     @property
     def ops(self) -> tuple[str, ...]:
         """placeholder, call_function, get_attr, output, call_module or call_method."""
     @property
     def targets(self) -> tuple[str, ...]:
-        """aten.add.Tensor, operator.mul, ...: what file names carry."""
+        """aten.add.Tensor, operator.mul, ..., as in file names."""
     @property
     def flags(self) -> tuple[frozenset[str], ...]:
-        """Of mutates, undefined, random, async, aten, view."""
+        """Subsets of mutates, undefined, random, async, aten, view."""
     @property
     def stack_traces(self) -> tuple[str, ...]:
-        """torch's own text, "" where there is none."""
+        """torch's text, or ""."""
     @property
     def module_paths(self) -> tuple[str, ...]:
-        """Of the innermost module, as L['self'].blocks.0.fc; "" where there is none."""
+        """Path of the innermost module, such as L['self'].blocks.0.fc, or ""."""
     @property
     def module_types(self) -> tuple[str, ...]: ...
     @property
     def sources(self) -> tuple[tuple[str, int, str, str], ...]:
-        """File, line, function and code of the innermost frame; ("", 0, "", "") where there is none."""
+        """File, line, function and code of the innermost frame, or ("", 0, "", "")."""
     @property
     def strict_key(self) -> str:
         """32 hexadecimal digits: targets, wiring, constants, dtypes, device kinds, symbolic shapes."""
     @property
     def structural_key(self) -> str:
-        """32 hexadecimal digits: targets and wiring alone."""
+        """32 hexadecimal digits: targets and wiring only."""
     @property
     def subgraphs(self) -> tuple[Graph, ...]:
-        """Branches and bodies of higher-order operators, in order of first sight."""
+        """Branches and bodies of higher-order operators, in order of first occurrence."""
     def serialise(self) -> bytes: ...
     @classmethod
     def from_bytes(cls, data: bytes, /) -> Graph:
-        """The record of `serialise`'s bytes. ValueError when they are none."""
+        """Restore a record from the bytes of `serialise`. ValueError if they are invalid."""
     def __len__(self) -> int:
         """The number of nodes."""
 
 def record(gm: GraphModule, kind: str = "inference", *, constant_bytes: int = 1048576) -> Graph:
     """
-    Walk a torch.fx graph into a record.
+    Record a torch.fx graph.
 
     Parameters
     ----------
@@ -65,21 +65,21 @@ def record(gm: GraphModule, kind: str = "inference", *, constant_bytes: int = 10
     kind
         inference, forward or backward, else ValueError.
     constant_bytes
-        Tensors held by the module are recorded with their values up to this many bytes each.
+        Constant tensors of the module up to this size each are recorded with their values.
     """
 
 def print_graph(graph: Graph, format: str, *, title: str | None = None, optimised: bool = False) -> bytes:
     """
-    The text of a graph as fx, json, dot, html, py, txt or pbtxt, else ValueError. `optimised`: for the last three, the
-    graph as TorchAir writes it before the first call.
+    Print a graph as fx, json, dot, html, py, txt or pbtxt; ValueError for other formats. `optimised`: for the last
+    three, the graph as TorchAir writes it before the first call.
     """
 
 def summarise(graph: Graph, *, english: bool = False) -> bytes:
-    """The CSV of TorchAir's fx_summary: one row a target."""
+    """Return the CSV of TorchAir's fx_summary: one row per target."""
 
 @final
 class Dump:
-    """One rank of a dump root, open for writing. Nothing is on disk before the first tensor is."""
+    """One rank of a dump root, open for writing. Nothing is written before the first tensor."""
 
     def __new__(
         cls,
@@ -97,10 +97,10 @@ class Dump:
         command: str | None = None,
     ) -> Dump:
         """
-        `type` is npy or stats; 0 means the library's own choice (1 GiB; at most 4 threads).
+        `type` is npy or stats. `queue_bytes` and `threads`: 0 is the default (1 GiB; at most 4 threads).
 
-        `lent_threads` is the size of torch's OpenMP team: it helps at the end of a call, and processors that it uses
-        get no writer threads. 0: none.
+        `lent_threads` is the size of torch's OpenMP team, which helps at the end of a call; its processors get no
+        writer threads. 0: none.
         """
     @property
     def rank_path(self) -> str:
@@ -108,17 +108,17 @@ class Dump:
     @property
     def closed(self) -> bool: ...
     def close(self) -> None:
-        """Wait for what is pending and close the index. Programs then run without dumping. Idempotent."""
+        """Wait for pending writes and close the index. Programs then run without dumping. Idempotent."""
     def after_fork(self) -> None:
-        """To be called first in a forked child: a new run begins, the parent's files are not touched."""
+        """Must be called first in a forked child: begins a new run; the parent's files are not touched."""
 
 @final
 class Program:
     """
     A torch.fx graph compiled for the run loop in C.
 
-    Called with one list of arguments (boxed calling convention), which it empties. Any number of threads may call it
-    at once, also from inside itself.
+    Called with one list of arguments (boxed calling convention), which it empties. Calls may be concurrent and
+    re-entrant.
     """
 
     _boxed_call: bool
@@ -138,39 +138,39 @@ class Program:
         Parameters
         ----------
         record
-            Of the same `gm`; needed with `dump`.
+            The record of `gm`; required with `dump`.
         dump, graph_id
-            Where each call leaves a step; graph_id >= 1 is unique in the process.
+            The dump to which each call writes a step; graph_id >= 1 is unique in the process.
         skip
-            One entry a node: why it is not dumped, None for those that are. Only call_function nodes are ever dumped.
+            One entry per node: why it is not dumped, or None. Only call_function nodes are dumped.
         on_error
-            "raise": what the dump could not write is raised at the end of the call as OSError, ValueError,
-            MemoryError, or RuntimeError where another process kept the index locked. "warn": `log` gets the message
-            once, this program stops dumping, the model runs on.
+            "raise": a write error is raised at the end of the call as OSError, ValueError, MemoryError, or
+            RuntimeError if another process kept the index locked. "warn": `log` gets the message once, this program
+            stops dumping, the model runs on.
         log
-            Called with one line, also where the index is written without locks because the file system has none.
+            Called with one line; also if the index is written without locks because the file system has none.
         """
     @property
     def dumping(self) -> bool:
-        """Whether the next call dumps anything."""
+        """Whether the next call dumps any tensor."""
     @property
     def node_count(self) -> int: ...
     def __call__(self, arguments: list[Any], /) -> Any: ...
 
 @final
 class Tensors:
-    """Saved tensors of a dump: a sequence of dicts, one entry a field; what is not known is None."""
+    """Saved tensors of a dump: a sequence of dicts, one entry per field; unknown fields are None."""
 
     def __len__(self) -> int: ...
     def __getitem__(self, i: int, /) -> dict[str, Any]: ...
     def columns(self) -> dict[str, list[Any]]:
-        """All of it, field by field."""
+        """Return all tensors as columns: field -> values."""
     def load_meta(self, i: int, /) -> None:
-        """Fill dtype and shape from the file's header where the index did not."""
+        """Load dtype and shape from the file's header if the index does not have them."""
     def load_stats(self, i: int, /) -> None:
-        """Fill statistics and hash from the file's data where the index did not."""
+        """Compute statistics and hash from the file's data if the index does not have them."""
     def open(self, i: int, /) -> Values:
-        """Map the file's data; no descriptor stays open. ValueError for dtypes that no tensor has."""
+        """Map the file's data; no descriptor stays open. ValueError for dtypes that tensors do not have."""
 
 @final
 class Values:
@@ -180,7 +180,7 @@ class Values:
     def shape(self) -> tuple[int, ...]: ...
     @property
     def descr(self) -> str:
-        """NumPy's name of the dtype, as it stands in the file."""
+        """NumPy's dtype string from the file."""
     @property
     def fortran_order(self) -> bool: ...
 
@@ -189,8 +189,8 @@ class Reader:
     """
     A dump, opened for reading: a root, a rank, graph or step folder, a folder of .npy files, one .npy file.
 
-    Graphs, steps and nodes come as dicts in order. A graph is named by `run` (0 the latest, -1 all, else that one) and
-    its place in `graphs(run)`. Raises OSError, ValueError, LookupError.
+    Graphs, steps and nodes are returned as dicts in order. A graph is identified by `run` (0 the latest, -1 all, else
+    its number) and its index in `graphs(run)`. Raises OSError, ValueError, LookupError.
     """
 
     def __new__(cls, path: str | bytes | PathLike[str] | PathLike[bytes]) -> Reader: ...
@@ -201,14 +201,14 @@ class Reader:
     def path(self) -> str: ...
     @property
     def warnings(self) -> list[str]:
-        """One line for each thing that could not be read as it should."""
+        """One line for each problem in reading."""
     def ranks(self) -> list[dict[str, Any]]: ...
     def runs(self, rank_i: int, /) -> list[dict[str, Any]]: ...
     def graphs(self, run: int, /) -> list[dict[str, Any]]: ...
     def steps(self, run: int, i: int, /) -> list[dict[str, Any]]: ...
     def nodes(self, run: int, i: int, /) -> list[dict[str, Any]]: ...
     def record(self, run: int, i: int, /) -> Graph:
-        """The graph's record, a copy. LookupError without an index."""
+        """Return a copy of the graph's record. LookupError without an index."""
     def tensors(
         self,
         run: int = 0,
@@ -220,29 +220,29 @@ class Reader:
         io: int = -1,
     ) -> Tensors:
         """
-        Tensors in order of rank, graph, step, execution; -1 means all. `io`: 0 INPUT, 1 OUTPUT, 2 INOUT. LookupError
-        where the pattern matches nothing in the whole run.
+        Return tensors in order of rank, graph, step, execution; -1 means all. `io`: 0 INPUT, 1 OUTPUT, 2 INOUT.
+        LookupError if the pattern matches nothing in the whole run.
         """
 
 @final
 class Report:
-    """A finished comparison (include/fxtap/compare.h): a sequence of pairs, each a dict; what is not known is None."""
+    """A finished comparison (include/fxtap/compare.h): a sequence of pairs, each a dict; unknown fields are None."""
 
     def __len__(self) -> int: ...
     def __getitem__(self, i: int, /) -> dict[str, Any]: ...
     def columns(self, names: Sequence[str] = ..., /) -> dict[str, list[Any]]:
-        """The pairs field by field: the named ones, else all that fit a table."""
+        """Return the pairs as columns: the named fields, by default all that fit a table."""
     @property
     def verdict(self) -> str: ...
     @property
     def counts(self) -> dict[str, int]:
-        """Verdict -> pairs."""
+        """Verdict -> number of pairs."""
     @property
     def pairings(self) -> dict[str, int]:
-        """Way of pairing -> pairs."""
+        """Pairing method -> number of pairs."""
     @property
     def origins(self) -> list[dict[str, Any]]:
-        """Their `pair` is a dict as the report's items."""
+        """Dicts; their `pair` is a dict like the report's items."""
     @property
     def groups(self) -> list[dict[str, Any]]: ...
     @property
@@ -256,7 +256,7 @@ class Report:
     def print(
         self, format: int, *, width: int = 0, colour: bool = False, ascii: bool = False, quiet: bool = False
     ) -> bytes:
-        """As text (1), JSON (2), CSV (3) or HTML (4), in UTF-8. `width` in columns, 0: 80."""
+        """Return text (1), JSON (2), CSV (3) or HTML (4), in UTF-8. `width` in columns, 0: 80."""
     def serialise(self) -> bytes: ...
 
 _Rule = tuple[
@@ -289,9 +289,9 @@ def compare(
     progress: Callable[[int, int], object] | None = None,
 ) -> Report:
     """
-    Compare two dumps, without the GIL. A pair selects golden's and target's; 0 is the latest run, -1 stands for all.
+    Compare two dumps, without the GIL. A tuple selects golden's and target's; 0 is the latest run, -1 means all.
 
-    Signals are seen ten times a second; an exception of a handler or of `progress` ends the comparison.
+    Signals are handled ten times a second; an exception of a handler or of `progress` ends the comparison.
     """
 
 def compare_ranks(
@@ -316,22 +316,22 @@ def compare_ranks(
     n_worst: int = 5,
     progress: Callable[[int, int], object] | None = None,
 ) -> Report:
-    """Compare the ranks of one dump with its first, as `compare`."""
+    """Compare the ranks of one dump with its first rank; otherwise like `compare`."""
 
 def load_rules(path: str | bytes | PathLike[str] | PathLike[bytes], /) -> list[_Rule]:
-    """The rules of a TOML file. OSError, ValueError."""
+    """Load the rules of a TOML file. OSError, ValueError."""
 
 def merge_reports(shards: Sequence[bytes], /) -> Report:
-    """One report from the bytes of its shards, in their order. ValueError."""
+    """Merge the bytes of all shards, in order, into one report. ValueError."""
 
 def claim_block(first: int, /) -> int:
-    """The first block of 1000 graph numbers, from `first` on, that neither this process nor a forked relative has."""
+    """Claim the first free block of 1000 graph numbers, from `first` on, not used by this process or a relative."""
 
 def node_matches(pattern: str, name: str, target: str, module_path: str, source_file: str, source_line: int, /) -> bool:
-    """Whether a shell pattern chooses a node, as `fxtap ls --op` does (include/fxtap/reader.h)."""
+    """Return whether a shell pattern matches a node, as `fxtap ls --op` does (include/fxtap/reader.h)."""
 
 def nearest_name(typed: str, names: tuple[str, ...], /) -> str | None:
-    """The nearest of some names to what was typed; None where none is near."""
+    """Return the name nearest to `typed`, or None."""
 
 def force_dlpack_fallback(on: bool, /) -> bool:
-    """For tests: take every tensor by __dlpack__ instead of the exchange table. Returns what was set before."""
+    """For tests: convert every tensor with __dlpack__ instead of the exchange table. Returns the previous setting."""

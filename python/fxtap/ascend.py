@@ -1,4 +1,4 @@
-"""The real TorchAir, where it is installed."""
+"""The real TorchAir, if it is installed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ logger = logging.getLogger("fxtap")
 
 @functools.cache
 def real_torchair() -> ModuleType | None:
-    """Return the torchair module where torch_npu and it are installed and work, else None."""
+    """Return the torchair module if it and torch_npu are installed and work, else None."""
     if importlib.util.find_spec("torch_npu") is None:
         return None
     for name in ("torchair", "torch_npu.dynamo.torchair"):
@@ -31,10 +31,10 @@ def real_torchair() -> ModuleType | None:
 
 
 def real_config(torchair: ModuleType, config: CompilerConfig) -> tuple[Any, list[str]]:
-    """Return TorchAir's own configuration with all that was set, and the options that this version refuses."""
+    """Return TorchAir's configuration with the same options set, and the options that its version rejects."""
     real = torchair.CompilerConfig()
     own = {path for path, entry, _, _ in config._entries() if entry.own}
-    refused = []
+    rejected = []
     for path, value in config.set_options().items():
         if path in own:
             continue
@@ -43,14 +43,14 @@ def real_config(torchair: ModuleType, config: CompilerConfig) -> tuple[Any, list
             section = functools.reduce(getattr, groups, real)
             setattr(section, name, value)
         except (AttributeError, ValueError):
-            refused.append(path)
-    return real, refused
+            rejected.append(path)
+    return real, rejected
 
 
 def real_backend(torchair: ModuleType, config: CompilerConfig, decompositions: dict[Any, Any]) -> Callable[..., Any]:
-    """Return TorchAir's own backend, configured alike."""
-    real, refused = real_config(torchair, config)
-    if refused:
-        logger.warning("this version of TorchAir does not have the options %s", ", ".join(refused))
+    """Return TorchAir's backend with the same configuration."""
+    real, rejected = real_config(torchair, config)
+    if rejected:
+        logger.warning("this version of TorchAir does not have the options %s", ", ".join(rejected))
     backend: Callable[..., Any] = torchair.get_npu_backend(compiler_config=real, custom_decompositions=decompositions)
     return backend

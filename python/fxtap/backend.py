@@ -1,4 +1,4 @@
-"""The backend of torch.compile: graphs to be dumped run in our loop, the others go to an inner backend."""
+"""The torch.compile backend: graphs to be dumped run in the run loop, others go to an inner backend."""
 
 from __future__ import annotations
 
@@ -33,22 +33,22 @@ DUMP_WARNING = (
     "When dumping data of FX Graph, npu run will be skipped, and FALLBACK to EAGER execution, once dump finished, "
     "please make sure to disable the data dump config to ensure that the graph is compiled and executed."
 )
-"""TorchAir's own sentence: what `get_npu_backend` says at each compilation."""
+"""TorchAir's message, which `get_npu_backend` logs at each compilation."""
 
-DUMP_NOTE = "a dump is on: graphs run operator by operator, as written, and are not compiled until it is off"
+DUMP_NOTE = "a dump is enabled: graphs run operator by operator and are not compiled until it is disabled"
 
 SUMMARY_WARNING = (
     "When summarizing FX Graph, npu compilation will be skipped, and FALLBACK to EAGER execution to ensure the "
     "integrity of the analysis data. Once the analysis is complete, please make sure to disable the summary config to "
     "ensure that the graph is compiled and executed."
 )
-"""TorchAir's own sentence."""
+"""TorchAir's message."""
 
-SUMMARY_NOTE = "a summary is on: graphs run operator by operator and are not compiled (see fx_summary.skip_compile)"
+SUMMARY_NOTE = "the summary is enabled: graphs run operator by operator, uncompiled (see fx_summary.skip_compile)"
 
 EAGER_WARNING = (
-    "config.debug.run_eagerly is on: the FX graph runs eagerly, operator by operator, and nothing is compiled. "
-    "Switch it off again once you have seen what you wanted to."
+    "config.debug.run_eagerly is enabled: the FX graph runs eagerly, operator by operator, and nothing is compiled. "
+    "Disable it again when you have finished debugging."
 )
 
 BoxedCall = Callable[[list[Any]], Any]
@@ -70,7 +70,7 @@ def _inner_backend(choice: Any, mode: str | None) -> Callable[..., Any]:
     if choice != "inductor":
         return lookup_backend(choice)
     if not _has_cpp_compiler():
-        logger.warning('no C++ compiler was found for the backend "inductor": the graph runs by "aot_eager"')
+        logger.warning('no C++ compiler was found for the backend "inductor"; using "aot_eager"')
         return lookup_backend("aot_eager")
     inductor: Callable[..., Any] = lookup_backend("inductor")
     if mode is None:
@@ -86,13 +86,13 @@ class Backend:
     Parameters
     ----------
     settings
-        Called at each compilation; returns what gives the configuration of its graphs, in a block and outside.
+        Called at each compilation; returns a function from a block, or None outside of blocks, to the configuration.
     decompositions
-        Operator -> function, handed to AOTAutograd.
+        Operator -> function, passed to AOTAutograd.
     from_environment
-        Outside of blocks the environment configures it.
+        Whether the environment configures it outside of blocks.
     is_torchairs
-        It says what TorchAir's says.
+        Whether it logs TorchAir's messages.
     """
 
     __name__ = "fxtap"
@@ -108,7 +108,7 @@ class Backend:
         self._settings = settings
         self._decompositions = dict(decompositions or {})
         self._is_torchairs = is_torchairs
-        self._said: set[str] = set()
+        self._logged: set[str] = set()
         self._expectation = notice.Expectation(self._wants_dump, shared=from_environment)
 
     def _wants_dump(self) -> bool:
@@ -138,11 +138,11 @@ class Backend:
         Raises
         ------
         OptionError, ValueError, TypeError
-            An option is none, or has a value that is not legal.
+            An option is unknown or has an invalid value.
         FilterError
-            The filter raised, or returned something else than its node or None.
+            The filter raised, or returned something other than its node or None.
         """
-        self._expectation.given()
+        self._expectation.fulfil()
         configure = _with_options(self._settings(), options or {})
         block = active_block()
         config = configure(block)
@@ -156,34 +156,34 @@ class Backend:
             return run_loop(gm, example_inputs)
         return late_call(gm, example_inputs, self._inner(config, mode), run_loop)
 
-    def _say(self, sentence: str, note: str) -> None:
-        """Log TorchAir's sentence at each compilation, or a note once."""
+    def _log(self, warning: str, note: str) -> None:
+        """Log TorchAir's warning at each compilation, or a note once."""
         if self._is_torchairs:
-            logger.warning(sentence)
-        elif note not in self._said:
-            self._said.add(note)
+            logger.warning(warning)
+        elif note not in self._logged:
+            self._logged.add(note)
             logger.warning(note)
 
     def _stays_eager(self, config: CompilerConfig) -> bool:
-        """Tell, and say, whether graphs go to our run loop rather than to a compiler."""
+        """Return, and log, whether graphs run in the run loop instead of being compiled."""
         if config.debug.data_dump.enabled:
-            self._say(DUMP_WARNING, DUMP_NOTE)
+            self._log(DUMP_WARNING, DUMP_NOTE)
         elif config.debug.run_eagerly:
-            self._say(EAGER_WARNING, EAGER_WARNING)
+            self._log(EAGER_WARNING, EAGER_WARNING)
         elif config.debug.fx_summary.enabled and config.debug.fx_summary.skip_compile:
-            self._say(SUMMARY_WARNING, SUMMARY_NOTE)
+            self._log(SUMMARY_WARNING, SUMMARY_NOTE)
         else:
             return False
         return True
 
     def _inner(self, config: CompilerConfig, mode: str | None) -> Callable[..., Any]:
-        """Return what compiles graphs that are not dumped: the real TorchAir, or the inner backend."""
+        """Return the backend for graphs that are not dumped: the real TorchAir, or the inner backend."""
         torchair = real_torchair()
         if torchair is not None:
             return real_backend(torchair, config, self._decompositions)
         inner = _inner_backend(config.get("inner_backend"), mode)
         files = DebugFiles(config)
-        return self._with_files(inner, files) if files.wanted else inner
+        return self._with_files(inner, files) if files.enabled else inner
 
     def _run_loop(self, config: CompilerConfig, configure: Configure) -> Callable[..., Any]:
         shared = Pass()
@@ -195,7 +195,7 @@ class Backend:
         return self._trace(compiler, keep_mutations=keep_mutations)
 
     def _trace(self, compiler: Callable[[str], Compiler], *, keep_mutations: bool) -> Callable[..., Any]:
-        """Return a backend that has AOTAutograd trace graphs as for TorchAir, and compiles each by its kind."""
+        """Return a backend that traces graphs with AOTAutograd as TorchAir does, and compiles each by its kind."""
         backend: Callable[..., Any] = aot_autograd(
             fw_compiler=compiler("forward"),
             bw_compiler=compiler("backward"),
@@ -207,7 +207,7 @@ class Backend:
         return backend
 
     def _with_files(self, inner: Callable[..., Any], files: DebugFiles) -> Callable[..., Any]:
-        """Return the inner backend, with the files written from a copy of the graph: it wants Dynamo's own."""
+        """Return the inner backend, which gets Dynamo's graph; a copy is traced to write the files."""
 
         def compile_and_print(gm: GraphModule, example_inputs: Sequence[Any]) -> Callable[..., Any]:
             records: list[tuple[_core.Graph, int]] = []
@@ -233,18 +233,18 @@ class Backend:
                 return compiled(*arguments)
 
             disable: Callable[..., Any] = torch.compiler.disable
-            untraced: Callable[..., Any] = disable(call)  # Dynamo is not to look inside
+            untraced: Callable[..., Any] = disable(call)  # Dynamo must not trace it
             return untraced
 
         return compile_and_print
 
     def _warn_without_effect(self, config: CompilerConfig) -> None:
-        """Warn, once in all, of options that were set and do nothing without the real TorchAir."""
+        """Warn once about options that were set but have no effect without the real TorchAir."""
         names = config.without_effect()
-        if names and "without effect" not in self._said and real_torchair() is None:
-            self._said.add("without effect")
+        if names and "without effect" not in self._logged and real_torchair() is None:
+            self._logged.add("without effect")
             warnings.warn(
-                f"these options have an effect in TorchAir only, which is not installed: {', '.join(names)}",
+                f"these options have an effect only in TorchAir, which is not installed: {', '.join(names)}",
                 UserWarning,
                 stacklevel=3,
             )
@@ -258,10 +258,10 @@ def get_npu_backend(
     Parameters
     ----------
     compiler_config
-        Read at each compilation, so that later changes count for graphs that are compiled later. Without it, the
-        environment is (`FXTAP_TYPE`, ...).
+        Read at each compilation, so changes apply to graphs that are compiled later. If None, the environment
+        (`FXTAP_TYPE`, ...) is read instead.
     custom_decompositions
-        Operator -> function, handed to AOTAutograd; none by default.
+        Operator -> function, passed to AOTAutograd; none by default.
 
     Examples
     --------
@@ -274,7 +274,7 @@ def get_npu_backend(
     if compiler_config is None:
         return Backend(lambda: _environment_or_block, custom_decompositions, from_environment=True)
     if not isinstance(compiler_config, CompilerConfig):
-        raise TypeError(f"compiler_config is a fxtap.CompilerConfig, not {compiler_config!r}")
+        raise TypeError(f"compiler_config must be a fxtap.CompilerConfig, not {compiler_config!r}")
     return Backend(lambda: functools.partial(_own_or_block, compiler_config.copy()), custom_decompositions)
 
 
@@ -283,7 +283,7 @@ def _environment_or_block(block: Block | None) -> CompilerConfig:
 
 
 def _own_or_block(own: CompilerConfig, block: Block | None) -> CompilerConfig:
-    """Return a configuration that was passed; a block adds its own where that asks for no dump."""
+    """Return a copy of a configuration that was passed, with the block's options if it enables no dump."""
     config = own.copy()
     if block is not None and not config.debug.data_dump.enabled:
         for path, value in block.config.set_options().items():
@@ -292,7 +292,7 @@ def _own_or_block(own: CompilerConfig, block: Block | None) -> CompilerConfig:
 
 
 def _with_options(configure: Configure, options: Mapping[str, Any]) -> Configure:
-    """Put options from torch.compile(options=...) over a configuration."""
+    """Return a configuration function that also sets the options from torch.compile(options=...)."""
 
     def configured(block: Block | None) -> CompilerConfig:
         config = configure(block)
@@ -304,10 +304,10 @@ def _with_options(configure: Configure, options: Mapping[str, Any]) -> Configure
 
 
 class _NamedBackend(Backend):
-    """That of the name "fxtap"."""
+    """The backend registered as "fxtap"."""
 
     is_named = False
-    """It was looked up by its name: options that ask for a dump come with the first graph only."""
+    """Whether it was looked up by name; options that enable a dump arrive only with the first graph."""
 
     def _wants_dump(self) -> bool:
         return self.is_named or (notice.watch is not None and super()._wants_dump())
@@ -317,14 +317,14 @@ _named = _NamedBackend(lambda: _environment_or_block, from_environment=True, is_
 
 
 def fxtap(gm: GraphModule, example_inputs: Sequence[Any], **kwargs: Any) -> Callable[..., Any]:
-    """Compile a graph: the backend of the name "fxtap", `torch.compile(model, backend="fxtap", options={...})`.
+    """Compile a graph: the backend "fxtap", as in `torch.compile(model, backend="fxtap", options={...})`.
 
-    Options come from `torch.compile(options=...)`, else from the `fxtap.dump` block, else from the environment.
+    Options come from `torch.compile(options=...)`, then the `fxtap.dump` block, then the environment.
     """
     return _named(gm, example_inputs, **kwargs)
 
 
 def look_up_by_name() -> Callable[..., Any]:
-    """Return the backend for torch, which was asked for it by name."""
+    """Return the backend for a look-up by name."""
     _named.is_named = True
     return fxtap

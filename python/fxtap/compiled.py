@@ -1,4 +1,4 @@
-"""Graphs after compilation: each call looks up the dump that it belongs to, and runs the program made for that."""
+"""Compiled graphs: each call looks up its dump and runs the program for it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 from . import _core
 from .config import CompilerConfig
 from .debug_files import DebugFiles
-from .functionalized import write_out_mutations
+from .functionalized import expand_mutations
 from .scope import active_block
 from .selection import explain_empty, skip_reasons
 from .session import Block, next_graph_id, open_dump, watch_fork
@@ -30,14 +30,14 @@ __all__ = ["CompiledGraph", "Configure", "Pass", "late_call"]
 logger = logging.getLogger("fxtap")
 
 Configure = Callable[[Block | None], CompilerConfig]
-"""The configuration of one compilation's graphs where they are called: in a block, or (None) outside of blocks."""
+"""Returns the configuration of the graphs of one compilation for a block, or for None outside of blocks."""
 
 
 class Pass:
-    """What the graphs of one compilation share: a backward pass may run in a thread that knows of no block."""
+    """State shared by the graphs of one compilation: a backward pass may run in a thread without a block."""
 
     block: Block | None = None
-    """That the forward pass was last called in."""
+    """The block in which the forward pass was last called."""
 
 
 @dataclass
@@ -51,19 +51,19 @@ class _Form:
 
 
 class CompiledGraph:
-    """One graph as the run loop in C runs it; called with one list of arguments, which it empties.
+    """One graph for the run loop in C; called with one list of arguments, which it empties.
 
-    It has a program for each `fxtap.dump` block that it is called in, and one outside of blocks. In a forked child they
-    are made anew, with graph numbers and runs of the child's own.
+    It has one program for each `fxtap.dump` block in which it is called, and one outside of blocks. A forked child
+    creates new programs, with its own graph numbers and runs.
 
     Raises
     ------
     FilterError
-        The filter of the block that it is compiled in, or called in, raised or returned something else than its node.
+        The filter of the block in which it is compiled or called raised, or returned something other than its node.
     """
 
     def __init__(self, gm: GraphModule, kind: str, configure: Configure, shared: Pass) -> None:
-        self._boxed_call = True  # in the instance: torch's wrappers copy __dict__
+        self._boxed_call = True  # an instance attribute: torch's wrappers copy __dict__
         self.gm = gm
         self.kind = kind
         self._configure = configure
@@ -83,12 +83,12 @@ class CompiledGraph:
 
     @property
     def program(self) -> _core.Program:
-        """The program that was used last."""
+        """The program used by the last call."""
         return self._form.program
 
     @property
     def dump(self) -> _core.Dump | None:
-        """The dump that it writes to, or wrote to when it was called last."""
+        """The dump of the last call."""
         return self._form.dump
 
     def _block(self) -> Block | None:
@@ -115,20 +115,20 @@ class CompiledGraph:
         dump, skip = None, []
         if config.debug.data_dump.enabled:
             dump = open_dump(config, block)
-            if write_out_mutations(self.gm):
-                self.__dict__.pop("record", None)  # of the graph as it was, where files of another form wanted one
+            if expand_mutations(self.gm):
+                self.__dict__.pop("record", None)  # another form may have recorded the graph before the change
             skip = skip_reasons(self.gm, self.record, keep, custom_ops)
             skipped = explain_empty(self.gm, self.kind, skip, keep)
             if skipped is not None:
                 logger.warning(skipped)
         selection = (keep, custom_ops, on_error) if dump is not None else ()
-        if not files.wanted:
+        if not files.enabled:
             for form in self._forms.values():
                 if form.dump is dump and form.selection == selection:
                     return form
-        number = self._next_number(dump) if dump is not None or files.wanted else 0
+        number = self._next_number(dump) if dump is not None or files.enabled else 0
         first_call = None
-        if files.wanted:
+        if files.enabled:
             files.at_compilation(self.record, number)
             first_call = functools.partial(files.at_first_call, self.record, number)
         if dump is None:
@@ -137,7 +137,7 @@ class CompiledGraph:
         return _Form(program, dump, selection, first_call)
 
     def _next_number(self, dump: _core.Dump | None) -> int:
-        """Return the number G: one for the graph, but no root gets it twice (a block of the same path, say)."""
+        """Return the number G of the graph; a new one if the root already has it (a later block of the same path)."""
         root = dump.rank_path if dump is not None else ""
         if self._number == 0 or root in self._roots:
             self._number = next_graph_id()
@@ -145,7 +145,7 @@ class CompiledGraph:
         return self._number
 
     def after_fork(self) -> None:
-        """Begin anew in a forked child: at the next call."""
+        """Reset in a forked child; programs are created at the next call."""
         self._lock = threading.Lock()
         self._number = 0
         self._roots = set()
@@ -157,28 +157,28 @@ class CompiledGraph:
         if form is None:
             form = self._add(block)
         self._form = form
-        first_call, form.first_call = form.first_call, None  # read once: other threads may be here as well
+        first_call, form.first_call = form.first_call, None  # read once: other threads may call concurrently
         if first_call is not None:
             first_call()
         return form.program(arguments)
 
 
-def _twin(gm: GraphModule) -> GraphModule:
-    """Return a copy that has graphs of its own, and shares tensors and modules: inner backends change what they get."""
+def _copy_graphs(gm: GraphModule) -> GraphModule:
+    """Return a copy with its own graphs but shared tensors and modules: inner backends modify their graph."""
     memo: dict[int, Any] = {}
     for module in gm.modules():
         if not isinstance(module, GraphModule):
             memo[id(module)] = module
-        held = (*module.parameters(recurse=False), *module.buffers(recurse=False), *vars(module).values())
-        memo.update((id(value), value) for value in held if isinstance(value, torch.Tensor))
-    twin = copy.deepcopy(gm, memo)
-    for node, other in zip(gm.graph.nodes, twin.graph.nodes, strict=True):
+        shared = (*module.parameters(recurse=False), *module.buffers(recurse=False), *vars(module).values())
+        memo.update((id(value), value) for value in shared if isinstance(value, torch.Tensor))
+    copied = copy.deepcopy(gm, memo)
+    for node, other in zip(gm.graph.nodes, copied.graph.nodes, strict=True):
         other.meta.pop("grapharg", None)  # refers to the call's own tensors
         if hasattr(node, "_dynamo_source"):
             other._dynamo_source = node._dynamo_source
-    if hasattr(gm, "_param_name_to_source"):  # what AOTAutograd tells weights by
-        twin._param_name_to_source = gm._param_name_to_source
-    return twin
+    if hasattr(gm, "_param_name_to_source"):  # AOTAutograd identifies weights by it
+        copied._param_name_to_source = gm._param_name_to_source
+    return copied
 
 
 def late_call(
@@ -192,10 +192,11 @@ def late_call(
     Parameters
     ----------
     trace
-        Compiles it for the run loop: at the first call in such a block, with the shapes, symbols and grad mode of now.
+        Compiles a copy for the run loop at the first call in such a block, with the shapes, symbols and grad mode of
+        this compilation.
     """
-    twin = _twin(gm)
-    nodes = twin.graph.find_nodes(op="placeholder")
+    copied = _copy_graphs(gm)
+    nodes = copied.graph.find_nodes(op="placeholder")
     examples = [node.meta.get("example_value", example) for node, example in zip(nodes, example_inputs, strict=True)]
     context = TracingContext.try_get()
     fake_mode = context.fake_mode if context is not None else None
@@ -207,7 +208,7 @@ def late_call(
         with compile_lock:
             if not late:
                 with tracing(TracingContext(fake_mode)), _disable_current_modes(), torch.set_grad_enabled(grad_enabled):
-                    late.append(trace(twin, examples))
+                    late.append(trace(copied, examples))
         return late[0]
 
     @functools.wraps(compiled)

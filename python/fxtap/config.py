@@ -1,4 +1,4 @@
-"""Configuration classes with TorchAir's names and behaviour, over the table of `fxtap.options`."""
+"""Configuration classes with TorchAir's names and behaviour, based on the table in `fxtap.options`."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ __all__ = ["CompilerConfig", "OptionError", "OptionValue", "Section"]
 
 
 class OptionError(ValueError, AttributeError):
-    """An option that neither fxtap nor TorchAir has; the message suggests the nearest name."""
+    """An unknown option; the message suggests the nearest name."""
 
 
 class OptionValue:
-    """What an option of TorchAir's reads as: its value, and what it may be.
+    """The value of one of TorchAir's options, with its default and valid values.
 
-    It compares equal to the plain value, is true when the value is, and prints as it.
+    Comparison, truth and printing are those of the plain value.
 
     Attributes
     ----------
     raw
         The value as it was set.
     default
-        The value before anything was set.
+        The default value.
     optional
-        The legal values, None where any is.
+        The valid values, or None if any value is valid.
     """
 
     __slots__ = ("default", "optional", "raw")
@@ -39,7 +39,7 @@ class OptionValue:
 
     @property
     def value(self) -> Any:
-        """The value as TorchAir hands it on: booleans as "1" and "0", numbers as text, None as None."""
+        """The value as TorchAir passes it on: booleans as "1" and "0", numbers as text, None as None."""
         if self.raw is None or callable(self.raw) or isinstance(self.raw, (list, tuple, dict)):
             return self.raw
         if isinstance(self.raw, bool):
@@ -71,7 +71,7 @@ def _unknown(section: Section, key: str) -> OptionError:
 
 
 class Section:
-    """A group of options: reads and writes are checked against the table."""
+    """A group of options; reads and writes are checked against the table."""
 
     __slots__ = ("_prefix", "_sections", "_tree", "_values")
 
@@ -102,7 +102,7 @@ class Section:
         raw = self._values.get(name, entry.default)
         if entry.own or entry.plain:
             return raw
-        return OptionValue(raw, entry.default, None if entry.legal is None else list(entry.legal))
+        return OptionValue(raw, entry.default, None if entry.valid is None else list(entry.valid))
 
     def __setattr__(self, name: str, value: Any) -> None:
         entry = self._tree.get(name)
@@ -110,13 +110,13 @@ class Section:
             raise _unknown(self, name)
         if not isinstance(entry, Option):
             if not isinstance(value, Section) or value._tree is not entry:
-                raise ValueError(f"{self._prefix}{name} is a group of options, it cannot be set to {value!r}")
+                raise ValueError(f"{self._prefix}{name} is a group of options and cannot be set to {value!r}")
             self._sections[name] = value
             return
         if isinstance(value, OptionValue):
             value = value.raw
-        if entry.legal is not None and value not in entry.legal and value != entry.default:
-            raise ValueError(f"{self._prefix}{name}: {value!r} is not one of {list(entry.legal)!r}")
+        if entry.valid is not None and value not in entry.valid and value != entry.default:
+            raise ValueError(f"{self._prefix}{name}: {value!r} is not one of {list(entry.valid)!r}")
         if entry.check is not None and not (value is None and entry.default is None and entry.plain):
             try:
                 value = entry.check(value)
@@ -156,7 +156,7 @@ class Section:
         object.__setattr__(self, "_sections", state["sections"])
 
     def _entries(self) -> Iterator[tuple[str, Option, Section, str]]:
-        """Path from the top, option, the section that holds it, its name there; for every option below."""
+        """Yield, for every option below: its full path, the option, its section, its name in the section."""
         prefix = self._prefix.partition(".")[2]
         for name, entry in self._tree.items():
             if isinstance(entry, Option):
@@ -175,7 +175,7 @@ class Section:
 
 
 class CompilerConfig(Section):
-    """The configuration of a backend, as TorchAir's class of the same name.
+    """The configuration of a backend, like TorchAir's class of the same name.
 
     Examples
     --------
@@ -191,8 +191,7 @@ class CompilerConfig(Section):
 
     Notes
     -----
-    `docs/usage.md` lists every option. Assigning to a name that is none raises `OptionError`, a value that is not
-    legal ValueError.
+    `docs/usage.md` lists all options. Assigning to an unknown name raises `OptionError`, an invalid value ValueError.
     """
 
     __slots__ = ()
@@ -201,7 +200,7 @@ class CompilerConfig(Section):
         super().__init__(TREE)
 
     def get(self, path: str) -> Any:
-        """Return the plain value of an option by its dotted path, as "debug.data_dump.type"."""
+        """Return the plain value of an option by its dotted path, such as "debug.data_dump.type"."""
         section, name = self._locate(path)
         value = getattr(section, name)
         return value.raw if isinstance(value, OptionValue) else value
@@ -212,7 +211,7 @@ class CompilerConfig(Section):
         setattr(section, name, value)
 
     def copy(self) -> CompilerConfig:
-        """Return a configuration with the same values (the values themselves are shared)."""
+        """Return a shallow copy."""
         other = CompilerConfig()
         for path, value in self._set_values():
             section, name = other._locate(path)
@@ -220,11 +219,11 @@ class CompilerConfig(Section):
         return other
 
     def set_options(self) -> dict[str, Any]:
-        """Return the options that were set, by path."""
+        """Return the options that were set: path -> value."""
         return dict(self._set_values())
 
     def without_effect(self) -> list[str]:
-        """Paths of the options that were set and do nothing in fxtap itself."""
+        """Return the paths of the options that were set and have no effect in fxtap itself."""
         return [
             path
             for path, entry, section, name in self._entries()

@@ -16,12 +16,12 @@ __all__ = ["DebugFiles"]
 
 
 def _write(folder: str | None, stem: str, suffix: str, content: bytes) -> Path:
-    """Write a new file `{stem}_rank_{R}_pid_{PID}_ts_{TS}.{suffix}`, readable by its owner's group at most.
+    """Write a new file `{stem}_rank_{R}_pid_{PID}_ts_{TS}.{suffix}` with mode 0640.
 
     Raises
     ------
     OSError
-        With errno and path; NotADirectoryError where the folder is a regular file.
+        With errno and path; NotADirectoryError if the folder is a regular file.
     """
     root = Path(os.path.realpath(folder or "."))
     try:
@@ -44,12 +44,12 @@ def _write(folder: str | None, stem: str, suffix: str, content: bytes) -> Path:
 
 
 class DebugFiles:
-    """Writes what a configuration asks for about each graph.
+    """Writes the graph dump and summary that a configuration enables.
 
     Parameters
     ----------
     config
-        Read once, here.
+        Read in the constructor only.
     """
 
     def __init__(self, config: CompilerConfig) -> None:
@@ -60,18 +60,18 @@ class DebugFiles:
         self._english: bool = config.get("debug.fx_summary.language") == "en"
 
     @property
-    def wanted(self) -> bool:
+    def enabled(self) -> bool:
         """Whether there is anything to write."""
         return self._graph_type is not None or self._summary
 
     def at_compilation(self, graph: _core.Graph, number: int) -> None:
-        """Write the summary, and the graph as it came."""
+        """Write the summary and the original graph."""
         if self._summary:
             _write(self._summary_path, "summary", "csv", _core.summarise(graph, english=self._english))
         self._print("original", graph, number, optimised=False)
 
     def at_first_call(self, graph: _core.Graph, number: int) -> None:
-        """Write the graph as TorchAir's passes leave it."""
+        """Write the graph as optimised by TorchAir's passes."""
         self._print("optimized", graph, number, optimised=True)
 
     def _print(self, stage: str, graph: _core.Graph, number: int, **options: Any) -> None:

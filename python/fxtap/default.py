@@ -1,4 +1,4 @@
-"""fxtap as the default backend of torch.compile: for `fxtap run`, in its process and in those that it starts."""
+"""fxtap as the default backend of torch.compile, for `fxtap run` and the processes that it starts."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from .backend import Backend, fxtap
 __all__ = ["HOOK", "become_default", "pass_on"]
 
 HOOK = Path(__file__).resolve().parent / "hook"
-"""A folder with a sitecustomize module, which Python imports as it starts."""
+"""A folder with a sitecustomize module, which Python imports at startup."""
 
 
 def become_default(watch: notice.RunWatch) -> None:
-    """Make fxtap the backend of every torch.compile that names none, or "inductor"; others keep theirs.
+    """Make fxtap the backend of every torch.compile call that names none, or "inductor"; others are kept.
 
-    Options meant for inductor are left aside, its `mode` is used where a graph is not dumped.
+    Options for inductor are ignored; its `mode` is used for graphs that are not dumped.
     """
     notice.watch = watch
     original = torch.compile
@@ -30,7 +30,7 @@ def become_default(watch: notice.RunWatch) -> None:
     def ours(gm: Any, example_inputs: Any, **kwargs: Any) -> Callable[..., Any]:
         return fxtap(gm, example_inputs, mode=kwargs.get("mode"))
 
-    ours.__name__ = "fxtap"  # as torch calls it in messages
+    ours.__name__ = "fxtap"  # torch's messages use it
 
     @functools.wraps(original)
     def compile_with_fxtap(model: Any = None, *, backend: Any = None, **kwargs: Any) -> Any:
@@ -46,7 +46,7 @@ def become_default(watch: notice.RunWatch) -> None:
 
 
 def pass_on() -> None:
-    """Have the Python processes that this one starts do the same: through the environment, so whatever starts them."""
+    """Make fxtap the default backend of child processes too, through the environment."""
     inherited = os.environ.get("PYTHONPATH")
     os.environ["PYTHONPATH"] = os.pathsep.join([str(HOOK), *([inherited] if inherited else [])])
     os.environ["FXTAP_RUN"] = str(os.getpid())

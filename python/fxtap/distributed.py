@@ -1,4 +1,4 @@
-"""Comparing with many processes: the work is split by rank, graph and step, the report is the one of one process."""
+"""Comparing with many processes: the work is split by rank, graph and step; the report is that of a single process."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from .comparison import Dump, Report, compare, compare_ranks
 
 __all__ = ["compare_sharded", "gather_bytes", "is_launched", "run_compare"]
 
-_TROUBLE = 2
+_ERROR = 2  # exit status
 
 
 def is_launched() -> bool:
-    """Tell whether torchrun (or what sets its variables) started this process as one of several."""
+    """Return whether torchrun, or a launcher that sets the same variables, started this process."""
     return all(name in os.environ for name in ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"))
 
 
 def gather_bytes(data: bytes, group: Any = None) -> list[bytes] | None:
     """
-    Bring every process's bytes to rank 0 of a group that works on CPU tensors (gloo).
+    Gather the bytes of every process on rank 0 of a group that works on CPU tensors (gloo).
 
     Returns
     -------
     list of bytes, or None
-        On rank 0 in order of ranks; None on the others. Sizes may differ, also 0.
+        On rank 0, in order of ranks; None on the others. Sizes may differ and may be 0.
     """
     rank, world_size = dist.get_rank(group), dist.get_world_size(group)
     sizes = [torch.zeros(1, dtype=torch.int64) for _ in range(world_size)]
@@ -42,7 +42,7 @@ def gather_bytes(data: bytes, group: Any = None) -> list[bytes] | None:
             dist.send(torch.frombuffer(bytearray(data), dtype=torch.uint8), group=group, group_dst=0)
         return None
     gathered = [data]
-    for source in range(1, world_size):  # one after the other: no more than one shard is on its way
+    for source in range(1, world_size):  # one at a time, so that at most one shard is in transit
         received = torch.empty(int(sizes[source]), dtype=torch.uint8)
         if received.numel():
             dist.recv(received, group=group, group_src=source)
@@ -57,20 +57,20 @@ def compare_sharded(golden: Dump, target: Dump | None = None, *, group: Any = No
     Parameters
     ----------
     golden, target, **options
-        As `fxtap.compare`'s; every process must see the same files. Without `target` the ranks of `golden` are compared
-        among themselves, as `fxtap.compare_ranks` does.
+        As for `fxtap.compare`; every process must see the same files. Without `target`, the ranks of `golden` are
+        compared with each other, as by `fxtap.compare_ranks`.
     group
         A process group that works on CPU tensors (gloo); None for the default one.
 
     Returns
     -------
     Report, or None
-        On rank 0 the report that one process would have made; None on the others.
+        On rank 0, the report that a single process would make; None on the others.
 
     Raises
     ------
     RuntimeError
-        Another process failed. What this one raises itself is `fxtap.compare`'s.
+        Another process failed. A failure in this process raises as `fxtap.compare` does.
     """
     shard = (dist.get_rank(group), dist.get_world_size(group))
     error: BaseException | None = None
@@ -93,19 +93,19 @@ def compare_sharded(golden: Dump, target: Dump | None = None, *, group: Any = No
 
 
 def _run_shard(program: str, arguments: Sequence[str], rank: int, world_size: int) -> tuple[int, bytes, bytes]:
-    """Have the program compare one part; return its exit status, what it said, and the part's report as bytes."""
+    """Run the program on one shard; return its exit status, its standard error, and the shard's report as bytes."""
     with tempfile.TemporaryDirectory(prefix="fxtap-") as folder:
         path = Path(folder) / "shard"
         share = (os.cpu_count() or 1) // int(os.environ.get("LOCAL_WORLD_SIZE", world_size))
         command = [program, "compare", "--shard", f"{rank}/{world_size}", "--out", str(path)]
         command += ["--threads", str(max(share, 1)), *arguments]
-        # rank 0 shows its progress, and says for all what is wrong with the command line
+        # rank 0 shows progress, and errors in the command line for all
         done = subprocess.run(command, check=False, stderr=None if rank == 0 else subprocess.PIPE)
         return done.returncode, done.stderr or b"", path.read_bytes() if path.exists() else b""
 
 
 def _merge(program: str, arguments: Sequence[str], shards: Sequence[bytes]) -> int:
-    """Have the program print what one process would have printed; return its exit status."""
+    """Run the program to merge the shards and print the report; return its exit status."""
     with tempfile.TemporaryDirectory(prefix="fxtap-") as folder:
         for number, data in enumerate(shards):
             (Path(folder) / str(number)).write_bytes(data)
@@ -115,14 +115,14 @@ def _merge(program: str, arguments: Sequence[str], shards: Sequence[bytes]) -> i
 
 def _run_in_group(program: str, arguments: Sequence[str]) -> int:
     rank, world_size = dist.get_rank(), dist.get_world_size()
-    status, said, data = _run_shard(program, arguments, rank, world_size)
-    words, shards = gather_bytes(said), gather_bytes(data)
-    result = torch.tensor([0 if status == 0 and data else _TROUBLE])
+    status, message, data = _run_shard(program, arguments, rank, world_size)
+    messages, shards = gather_bytes(message), gather_bytes(data)
+    result = torch.tensor([0 if status == 0 and data else _ERROR])
     dist.all_reduce(result, op=dist.ReduceOp.MAX)
     if result.item() == 0 and shards is not None:
         result[0] = _merge(program, arguments, shards)
-    elif words is not None and status == 0:
-        sys.stderr.buffer.write(next((line for line in words if line), b""))
+    elif messages is not None and status == 0:
+        sys.stderr.buffer.write(next((line for line in messages if line), b""))
     dist.broadcast(result, src=0)
     return int(result.item())
 
@@ -134,14 +134,14 @@ def run_compare(program: str, arguments: Sequence[str]) -> int:
     Parameters
     ----------
     program
-        The fxtap program's path.
+        Path of the fxtap program.
     arguments
-        After "compare"; the same in every process, which all see the same files.
+        The arguments after "compare"; the same in every process. All processes must see the same files.
 
     Returns
     -------
     int
-        The exit status, alike in every process: 0 the same or close, 1 different, 2 trouble. Rank 0 prints and writes.
+        The exit status, the same in every process: 0 same or close, 1 different, 2 error. Rank 0 prints and writes.
     """
     if not arguments or any(argument in ("-h", "--help") for argument in arguments):
         return subprocess.run([program, "compare", *arguments], check=False).returncode if _is_first() else 0

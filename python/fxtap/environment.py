@@ -21,16 +21,16 @@ def _switch(text: str) -> bool:
     try:
         return _WORDS[text.strip().lower()]
     except KeyError:
-        raise ValueError(f"1 or 0 is wanted, not {text!r}") from None
+        raise ValueError(f"expected 1 or 0, not {text!r}") from None
 
 
 def _size(text: str) -> int:
-    """Return the bytes of "1073741824", "64M" or "1GiB"."""
+    """Return the number of bytes in "1073741824", "64M" or "1GiB"."""
     stripped = text.strip().lower().removesuffix("ib").removesuffix("b")
     digits = stripped.rstrip("kmg")
     unit = stripped[len(digits) :]
     if not digits.isdecimal() or unit not in _UNITS:
-        raise ValueError(f"a number of bytes is wanted, as 1073741824 or 64M, not {text!r}")
+        raise ValueError(f"expected a number of bytes such as 1073741824 or 64M, not {text!r}")
     return int(digits) * _UNITS[unit]
 
 
@@ -57,7 +57,7 @@ VARIABLES: dict[str, tuple[str, Callable[[str], Any]]] = {
     "FXTAP_RUN_EAGERLY": ("debug.run_eagerly", _switch),
     "FXTAP_INNER_BACKEND": ("inner_backend", str),
 }
-"""Variable -> the option it sets, and how its text is read."""
+"""Variable -> the option it sets, and the function that parses its text."""
 
 _OTHERS = {"FXTAP_PYTHON", "FXTAP_CPU", "FXTAP_RUN"}  # read elsewhere
 
@@ -65,17 +65,17 @@ logger = logging.getLogger("fxtap")
 
 
 @functools.cache
-def _warn_of(variable: str) -> None:
-    """Warn, once, of a variable that looks like a misspelt one of ours."""
+def _warn_misspelt(variable: str) -> None:
+    """Warn once about a variable whose name looks misspelt."""
     near = difflib.get_close_matches(variable, VARIABLES, n=1, cutoff=0.8)
     if near and variable not in _OTHERS:
-        logger.warning("%s means nothing here; did you mean %s?", variable, near[0])
+        logger.warning("unknown variable %s; did you mean %s?", variable, near[0])
 
 
 def apply_environment(config: CompilerConfig, environ: Mapping[str, str] | None = None) -> CompilerConfig:
-    """Set the options that the environment names; a variable that is empty or not there changes nothing.
+    """Set the options for which the environment has a variable; empty variables are ignored.
 
-    A variable whose name looks like a misspelt one is warned of, once.
+    Variables whose names look misspelt cause one warning each.
 
     Parameters
     ----------
@@ -87,12 +87,12 @@ def apply_environment(config: CompilerConfig, environ: Mapping[str, str] | None 
     Raises
     ------
     ValueError
-        A variable has a value that is not legal; the message names it.
+        A variable has an invalid value; the message names it.
     """
     source = os.environ if environ is None else environ
     for variable in source:
         if variable.startswith("FXTAP_") and variable not in VARIABLES:
-            _warn_of(variable)
+            _warn_misspelt(variable)
     for variable, (path, read) in VARIABLES.items():
         text = source.get(variable, "")
         if not text:

@@ -1,4 +1,4 @@
-"""Mutable custom operators under functionalisation: written out as copies of what they change, and the call itself."""
+"""Mutable custom operators under functionalisation, expanded to copies of the arguments they change and the call."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from torch._prims_common import compute_required_storage_length
 from torch.fx import Graph, GraphModule, Node
 from torch.fx.node import map_arg
 
-__all__ = ["HELPER", "write_out_mutations"]
+__all__ = ["HELPER", "expand_mutations"]
 
 logger = logging.getLogger("fxtap")
 
 HELPER = "fxtap_helper"
-"""Key in the meta of nodes that make the copies and views for a mutable operator."""
+"""Key in the meta of nodes that create the copies and views for a mutable operator."""
 
 aten = torch.ops.aten
 
 
 class _UnknownFormError(Exception):
-    """A node of torch's that this module does not know how to write out; it stays as it is."""
+    """A node that this module cannot expand; it is left unchanged."""
 
 
-class _Writer:
-    """Writes one ``auto_functionalized`` node out in its graph."""
+class _Expansion:
+    """The expansion of one ``auto_functionalized`` node in its graph."""
 
     def __init__(self, graph: Graph, node: Node) -> None:
         self.graph = graph
@@ -41,7 +41,7 @@ class _Writer:
         self.added: list[Node] = []
 
     def call(self, target: Callable[..., Any], *args: Any, **kwargs: Any) -> Node:
-        """Add a helper node before the one that is written out."""
+        """Add a helper node before the expanded node."""
         node = self.graph.call_function(target, args, kwargs)
         self.added.append(node)
         node.meta = {key: value for key, value in self.node.meta.items() if key not in ("val", "tensor_meta")}
@@ -51,7 +51,7 @@ class _Writer:
         return node
 
     def clone(self, base: Any) -> Any:
-        """Copy a tensor with its strides and its offset, by which views of it are described."""
+        """Copy a tensor with its strides and offset, on which descriptions of its views depend."""
         if base is None:
             return None
         value = base.meta["val"]
@@ -59,7 +59,7 @@ class _Writer:
             return self.call(aten.clone.default, base)
         size, stride, offset = value.size(), value.stride(), value.storage_offset()
         numbers = [compute_required_storage_length(size, stride, offset), *size, *stride, offset]
-        if any(isinstance(number, torch.SymInt) for number in numbers):  # no constants of the graph
+        if any(isinstance(number, torch.SymInt) for number in numbers):  # not constants in the graph
             if self.has_offsets:
                 raise _UnknownFormError("views by offset of a base of symbolic layout")
             return self.call(aten.clone.default, base)
@@ -68,7 +68,7 @@ class _Writer:
         return self.call(aten.as_strided.default, copy, list(size), list(stride), offset)
 
     def view(self, info: Any, bases: list[Any]) -> Any:
-        """Take a view of a base, as torch's ViewInfo describes it."""
+        """Create the view of a base that torch's ViewInfo describes."""
         if info is None:
             return None
         base, kind = bases[info.base_index], type(info).__name__
@@ -82,8 +82,8 @@ class _Writer:
             return self.call(aten.as_strided.default, base, info.size, info.stride, info.storage_offset)
         raise _UnknownFormError(kind)
 
-    def take_views(self) -> list[Any]:
-        """Replace the description of views among the arguments by views of copied bases; return the copies."""
+    def replace_views(self) -> list[Any]:
+        """Replace view descriptions among the arguments by views of copied bases; return the copies."""
         from torch._higher_order_ops.auto_functionalize import read_view_information_from_args
 
         bases = [self.clone(base) for base in self.arguments.pop("_all_bases")]
@@ -94,8 +94,8 @@ class _Writer:
             self.arguments[name] = views
         return bases
 
-    def take_outs(self) -> list[Any]:
-        """Make the memory for arguments that the operator only writes to."""
+    def create_outs(self) -> list[Any]:
+        """Create the tensors for arguments that the operator only writes to."""
         self.arguments.pop("_all_bases", None)
         outs = []
         for argument in self.written:
@@ -106,7 +106,7 @@ class _Writer:
             self.arguments[argument.name] = outs[-1]
         return outs
 
-    def take_copies(self) -> list[Any]:
+    def replace_by_copies(self) -> list[Any]:
         """Replace the arguments that are written to by copies."""
         copies = []
         for argument in self.written:
@@ -117,7 +117,7 @@ class _Writer:
         return copies
 
     def call_operator(self) -> Node:
-        """Call the operator as a graph would that calls it directly: by position, without trailing defaults."""
+        """Add a direct call of the operator: arguments by position, without trailing defaults."""
         args = [(a, self.arguments.pop(a.name, a.default_value)) for a in self.schema.arguments if not a.kwarg_only]
         kwargs = {a.name: self.arguments.pop(a.name) for a in self.schema.arguments if a.name in self.arguments}
         if self.arguments:
@@ -132,15 +132,15 @@ class _Writer:
         node.meta.pop("tensor_meta", None)
         return node
 
-    def write(self) -> None:
+    def expand(self) -> None:
         is_out = bool(self.written) and f"_{self.written[0].name}_dtype" in self.arguments
         with self.graph.inserting_before(self.node):
             if is_out:
-                changed = self.take_outs()
+                changed = self.create_outs()
             elif "_all_bases" in self.arguments:
-                changed = self.take_views()
+                changed = self.replace_views()
             else:
-                changed = self.take_copies()
+                changed = self.replace_by_copies()
             call = self.call_operator()
         self.added.append(call)
         value = self.node.meta.get("val")
@@ -154,7 +154,7 @@ class _Writer:
         self.replace([*results, *changed])
 
     def replace(self, results: list[Any]) -> None:
-        """Give the users of the node's parts what stands for them now, and remove it."""
+        """Replace the uses of the node's results, and remove the node."""
         if len(results) == 1:
             self.node.replace_all_uses_with(results[0])
         else:
@@ -183,17 +183,17 @@ def _item(graph: Graph, node: Node, index: int) -> Node:
 
 
 def _check_items(node: Node, values: list[Any]) -> None:
-    """Raise where something else than single elements of a list is asked for."""
+    """Raise if anything other than single elements of a list is used."""
     for user in node.users:
         if user.target is not operator.getitem:
-            raise _UnknownFormError(f"{user} takes all of {node}")
+            raise _UnknownFormError(f"{user} uses the whole result of {node}")
         value = values[user.args[1]]  # type: ignore[index]
         if isinstance(value, list):
             _check_items(user, value)
 
 
 def _replace_item(graph: Graph, item: Node, value: Any) -> None:
-    """Have everything that uses `item` use `value`: a node, or a list of them whose elements it asks for."""
+    """Replace the uses of `item` by `value`: a node, or a list of nodes of which elements are used."""
     if isinstance(value, list):
         for user in list(item.users):
             _replace_item(graph, user, value[user.args[1]])  # type: ignore[index]
@@ -209,22 +209,22 @@ def _is_functionalized(node: Node) -> bool:
     return node.op == "call_function" and node.target in kinds and isinstance(node.args[0], OpOverload)
 
 
-def write_out_mutations(gm: GraphModule) -> bool:
-    """Write out the mutable custom operators of a graph, as inductor does: copies of what they change, then the call.
+def expand_mutations(gm: GraphModule) -> bool:
+    """Expand the mutable custom operators of a graph, as inductor does: copies of changed arguments, then the call.
 
-    AOTAutograd hides such an operator inside of a higher-order one, `auto_functionalized` or `auto_functionalized_v2`,
-    which makes the copies. Written out it is a node of its own with its own name and arguments, before and after which
-    its tensors can be saved. The nodes that make copies and views have ``meta["fxtap_helper"]``. A form that is not
-    known stays as it is. Returns whether there was any.
+    AOTAutograd wraps such an operator in a higher-order one, `auto_functionalized` or `auto_functionalized_v2`, which
+    makes the copies. After the expansion the operator is a node with its own name and arguments, so its tensors can be
+    saved before and after it. The nodes that create copies and views have ``meta["fxtap_helper"]``. Unknown forms are
+    left unchanged. Returns whether the graph had any such operator.
     """
     found = [node for node in gm.graph.nodes if _is_functionalized(node)]
     for node in found:
-        writer = _Writer(gm.graph, node)
+        expansion = _Expansion(gm.graph, node)
         try:
-            writer.write()
-        except Exception as error:  # the graph still runs as it is
-            writer.undo()
-            logger.debug("%s of %s is not written out: %s", node.target, node.args[0], error)
+            expansion.expand()
+        except Exception as error:  # the graph still runs unchanged
+            expansion.undo()
+            logger.debug("%s of %s was not expanded: %s", node.target, node.args[0], error)
     if found:
         gm.recompile()
     return bool(found)

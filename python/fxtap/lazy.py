@@ -1,4 +1,4 @@
-"""A sequence whose items are made when they are asked for."""
+"""A sequence whose items are created on access."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ T = TypeVar("T")
 
 
 class LazyList(Sequence[T]):
-    """Items of something by their numbers there; slices and selections hold numbers alone."""
+    """Items of a collection, by index; slices and subsets store only indices."""
 
-    def __init__(self, chosen: Sequence[int]) -> None:
-        self._chosen = chosen
-
-    @abstractmethod
-    def _make(self, number: int) -> T:
-        """Make the item of a number."""
+    def __init__(self, indices: Sequence[int]) -> None:
+        self._indices = indices
 
     @abstractmethod
-    def _only(self, chosen: Sequence[int]) -> Self:
-        """Return a list of the same kind with other numbers."""
+    def _item(self, index: int) -> T:
+        """Create the item of an index into the collection."""
+
+    @abstractmethod
+    def _subset(self, indices: Sequence[int]) -> Self:
+        """Return a list of the same type with other indices."""
 
     def __len__(self) -> int:
-        return len(self._chosen)
+        return len(self._indices)
 
     @overload
     def __getitem__(self, index: int) -> T: ...
@@ -34,12 +34,12 @@ class LazyList(Sequence[T]):
     def __getitem__(self, index: slice) -> Self: ...
     def __getitem__(self, index: int | slice) -> T | Self:
         if isinstance(index, slice):
-            return self._only(self._chosen[index])
-        return self._make(self._chosen[index])
+            return self._subset(self._indices[index])
+        return self._item(self._indices[index])
 
     def __iter__(self) -> Iterator[T]:
-        return (self._make(number) for number in self._chosen)
+        return (self._item(index) for index in self._indices)
 
     def where(self, keep: Callable[[T], bool]) -> Self:
         """Return the items for which a function returns True."""
-        return self._only([number for number in self._chosen if keep(self._make(number))])
+        return self._subset([index for index in self._indices if keep(self._item(index))])

@@ -1,4 +1,4 @@
-"""What torch imports for the backend of the name "fxtap"."""
+"""The entry point that torch loads for the backend "fxtap"."""
 
 from .backend import look_up_by_name
 

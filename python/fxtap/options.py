@@ -1,6 +1,6 @@
-"""The options: one table that says every name, default and legal value.
+"""The table of options: names, defaults and valid values.
 
-Names, defaults and legal values are TorchAir's (`CompilerConfig`), read from its public sources and manual, so that a
+Names, defaults and valid values are those of TorchAir's `CompilerConfig`, from its public sources and manual, so that a
 configuration written for it works unchanged. Options that only fxtap has are marked `own`.
 """
 
@@ -25,22 +25,22 @@ class Option:
     Attributes
     ----------
     default
-        What it reads as until it is set.
-    legal
-        The values that may be set; any value where it is None.
+        The value until it is set.
+    valid
+        The valid values; None if any value is valid.
     check
-        Called with a value that was set, after `legal`; returns the value to keep. It raises ValueError, TypeError
-        or FileNotFoundError, as TorchAir does for the option.
+        Called with a new value after the test against `valid`; returns the value to store. It raises ValueError,
+        TypeError or FileNotFoundError, as TorchAir does for the option.
     own
-        fxtap has it, TorchAir does not. Such an option reads as its plain value.
+        Only fxtap has the option. Reading it returns the plain value.
     works
-        It does something in fxtap. The others are passed on to the real TorchAir where that runs the graph.
+        It has an effect in fxtap. Other options are passed to the real TorchAir if that runs the graph.
     plain
-        It reads as its plain value in TorchAir too, not as an `OptionValue`.
+        Reading it returns the plain value, as in TorchAir, not an `OptionValue`.
     """
 
     default: Any = None
-    legal: tuple[Any, ...] | None = None
+    valid: tuple[Any, ...] | None = None
     check: Callable[[Any], Any] | None = None
     own: bool = False
     works: bool = False
@@ -48,14 +48,14 @@ class Option:
 
 
 def real_path(value: Any) -> str:
-    """Return `os.path.realpath` of a path, "~" being the home folder; TypeError for anything else."""
+    """Return `os.path.realpath` of a path after expanding "~"; TypeError for anything else."""
     return os.fsdecode(os.path.realpath(expand(value)))
 
 
 def _integer(low: int, high: int) -> Callable[[Any], int]:
     def check(value: Any) -> int:
         if not isinstance(value, int) or isinstance(value, bool):
-            raise ValueError(f"an integer is wanted, not {value!r}")
+            raise ValueError(f"expected an integer, not {value!r}")
         if not low <= value <= high:
             raise ValueError(f"{value} is outside {low} to {high}")
         return value
@@ -66,7 +66,7 @@ def _integer(low: int, high: int) -> Callable[[Any], int]:
 def _of_type(*types: type, what: str) -> Callable[[Any], Any]:
     def check(value: Any) -> Any:
         if value is not None and not isinstance(value, types):
-            raise TypeError(f"{what} or None is wanted, not {value!r}")
+            raise TypeError(f"expected {what} or None, not {value!r}")
         return value
 
     return check
@@ -74,7 +74,7 @@ def _of_type(*types: type, what: str) -> Callable[[Any], Any]:
 
 def _callable(value: Any) -> Any:
     if value is not None and not callable(value):
-        raise TypeError(f"a callable or None is wanted, not {value!r}")
+        raise TypeError(f"expected a callable or None, not {value!r}")
     return value
 
 
@@ -92,29 +92,29 @@ def _integers(value: Any) -> Any:
     if value is None:
         return []
     if not isinstance(value, (list, tuple)) or not all(isinstance(item, int) for item in value):
-        raise TypeError(f"a list of integers or None is wanted, not {value!r}")
+        raise TypeError(f"expected a list of integers or None, not {value!r}")
     return value
 
 
 def _file(value: Any) -> Any:
     value = expand(value)
     if value is not None and not Path(value).is_file():
-        raise FileNotFoundError(f"{value!r} is not there or is no file")
+        raise FileNotFoundError(f"no such file: {value!r}")
     return value
 
 
 def _json_file(value: Any) -> Any:
     if value == "":
-        raise ValueError("the name of a .json file is wanted, not ''")
+        raise ValueError("expected the name of a .json file, not ''")
     if value is not None and not str(value).endswith(".json"):
-        raise FileNotFoundError(f"{value!r} is no .json file")
+        raise FileNotFoundError(f"{value!r} is not a .json file")
     return _file(value)
 
 
 def _folder(value: Any) -> Any:
     value = expand(value)
     if value is None or not Path(value).is_dir():
-        raise FileNotFoundError(f"{value!r} is not there or is no folder")
+        raise FileNotFoundError(f"no such folder: {value!r}")
     return value
 
 
@@ -123,7 +123,7 @@ def _matching(pattern: str, example: str) -> Callable[[Any], Any]:
 
     def check(value: Any) -> Any:
         if not isinstance(value, str) or not compiled.fullmatch(value):
-            raise ValueError(f"{value!r} is not of the form {example!r}")
+            raise ValueError(f"{value!r} does not have the form {example!r}")
         return value
 
     return check
@@ -131,7 +131,7 @@ def _matching(pattern: str, example: str) -> Callable[[Any], Any]:
 
 def _backend(value: Any) -> Any:
     if not isinstance(value, str) and not callable(value):
-        raise TypeError(f"the name of a torch.compile backend or a callable is wanted, not {value!r}")
+        raise TypeError(f"expected the name of a torch.compile backend or a callable, not {value!r}")
     return value
 
 
@@ -278,4 +278,4 @@ TREE: Tree = {
     "post_grad_custom_post_pass": Option(None, check=_callable),
     "inner_backend": Option("inductor", check=_backend, own=True, works=True),
 }
-"""Every option. A nested dict is a section: `config.debug.data_dump.type`."""
+"""All options. A nested dict is a section: `config.debug.data_dump.type`."""

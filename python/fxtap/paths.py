@@ -1,4 +1,4 @@
-"""Paths as users write them."""
+"""Paths given by users."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ __all__ = ["expand"]
 
 
 def expand(path: Any) -> Any:
-    """Return a path with a leading "~" or "~user" replaced by the home folder; anything else as it is.
+    """Return a path with a leading "~" or "~user" replaced by the home folder; anything else unchanged.
 
-    No shell does it for what stands in Python, in a configuration, or behind the "=" of `--path=~/dump`.
+    A shell does not expand paths in Python code, in a configuration, or after the "=" of `--path=~/dump`.
     """
     if isinstance(path, (str, bytes, os.PathLike)) and os.fsencode(path).startswith(b"~"):
-        return os.path.expanduser(path)  # noqa: PTH111  (bytes too; an unknown user's is left as it is)
+        return os.path.expanduser(path)  # noqa: PTH111  (also bytes; an unknown user is left unchanged)
     return path

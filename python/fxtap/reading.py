@@ -1,4 +1,4 @@
-"""Reading a dump: ranks, graphs, steps, nodes and tensors, each loaded when it is first asked for."""
+"""Reading a dump: ranks, graphs, steps, nodes and tensors, each loaded on first access."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ __all__ = [
 ]
 
 SHOWN = 12
-"""Rows that a table in a terminal or a notebook shows before it says how many more there are."""
+"""Maximum number of rows of a table in a terminal or a notebook."""
 
 _IO = {"INPUT": 0, "OUTPUT": 1, "INOUT": 2}
 _STATS = ("count", "min", "max", "mean", "std", "rms", "l2_norm", "abs_max")
@@ -45,7 +45,7 @@ def _number(value: Any) -> str:
 
 
 def _rows(header: Sequence[str], rows: Iterable[Sequence[str]], total: int) -> str:
-    """Return an aligned table, and a line for what it leaves out."""
+    """Return an aligned table, with a last line for the number of omitted rows."""
     table = [list(header), *(list(row) for row in rows)]
     widths = [max(len(row[k]) for row in table) for k in range(len(header))]
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in table]
@@ -69,7 +69,7 @@ def _count(number: int, noun: str) -> str:
 
 
 def _hint(name: str, known: Iterable[str]) -> str:
-    """Return what may have been meant: a near name, one that holds what was typed, or the longest that begins it."""
+    """Suggest a similar name, one that contains the given name, or the longest one that is a prefix of it."""
     names = list(dict.fromkeys(known))
     near = difflib.get_close_matches(name, names, n=1)
     if not near and len(name) > 1:
@@ -82,8 +82,10 @@ class PatternError(LookupError, ValueError):
     """A pattern that matches nothing; the message suggests the nearest name."""
 
 
-class _Record:
-    """Attributes from a dict of the C reader's."""
+class Fields:
+    """Attributes from a dict made by the extension."""
+
+    __slots__ = ("_fields",)
 
     def __init__(self, fields: dict[str, Any]) -> None:
         self._fields = fields
@@ -101,9 +103,9 @@ class _Record:
 
 
 def _array_of(values: _core.Values, path: str) -> np.ndarray[Any, Any]:
-    """Return a file's values as NumPy's own memory map would be, but that it keeps no descriptor open."""
+    """Return a file's values like NumPy's memory map, but without an open descriptor."""
     order: Literal["C", "F"] = "F" if values.fortran_order else "C"
-    buffer: Any = values  # which Python 3.11 has no type for
+    buffer: Any = values  # Python 3.11 has no type for buffers
     array = np.ndarray.__new__(np.memmap, values.shape, np.dtype(values.descr), buffer, 0, None, order)
     vars(array).update(_mmap=values, filename=str(Path(path).absolute()), mode="r")
     return array
@@ -115,19 +117,20 @@ class Tensor:
     Attributes
     ----------
     name
-        The file's name without time stamp, in full, as "add-aten.add.Tensor.INPUT.0".
+        The full file name without time stamp, such as "add-aten.add.Tensor.INPUT.0".
     node, target, io, position, arg_name
-        The operator, "INPUT", "OUTPUT" or "INOUT", which one ("0", "1.2", a keyword), and its name in the schema.
+        The node, its target, "INPUT", "OUTPUT" or "INOUT", the position ("0", "1.2", a keyword), and the argument's
+        name in the schema.
     rank, graph, step, order
-        Where it stands; `order` is the execution order of its node.
+        Rank, graph and step; `order` is the index of its node in execution order.
     dtype, shape, strides, device
-        As the tensor had them; dtype is torch's name, as "bfloat16". `shape` is of the saved array.
+        Those of the original tensor; dtype is torch's name, such as "bfloat16". `shape` is that of the saved array.
     saved_dtype, bytes, hash, path
-        Of the file. `path` is None where there is none.
+        Those of the file. `path` is None if there is no file.
     skipped
-        What stood there where no value was saved, as "None" or "meta tensor".
+        The argument or the reason if no value was saved, such as "None" or "meta tensor".
     min, max, mean, std, rms, l2_norm, abs_max, count, nan_count, ...
-        Statistics, from the index, else computed from the file.
+        Statistics, from the index or computed from the file.
     """
 
     def __init__(self, tensors: _core.Tensors, index: int) -> None:
@@ -148,17 +151,17 @@ class Tensor:
         return value
 
     def _load(self, name: str) -> None:
-        """Take from the file what the index did not say."""
-        wants_data = name in _STATS or name in _COUNTS or name == "hash"
-        known = self._fields["count"] if wants_data else self._fields["dtype"]
-        if known is not None or (name not in ("dtype", "shape", "strides", "saved_dtype", "bytes") and not wants_data):
+        """Load from the file a field that the index does not have."""
+        needs_data = name in _STATS or name in _COUNTS or name == "hash"
+        known = self._fields["count"] if needs_data else self._fields["dtype"]
+        if known is not None or (name not in ("dtype", "shape", "strides", "saved_dtype", "bytes") and not needs_data):
             return
-        (self._tensors.load_stats if wants_data else self._tensors.load_meta)(self._index)
+        (self._tensors.load_stats if needs_data else self._tensors.load_meta)(self._index)
         self.__dict__.pop("_fields", None)
 
     @property
     def place(self) -> str:
-        """INPUT.0, OUTPUT.1, INPUT.alpha, ...; "" for a file that no operator is known of."""
+        """INPUT.0, OUTPUT.1, INPUT.alpha, ...; "" for a file of an unknown operator."""
         return f"{self._fields['io']}.{self._fields['position']}" if self._fields["io"] else ""
 
     @property
@@ -167,38 +170,38 @@ class Tensor:
         return {name: getattr(self, name) for name in (*_STATS, *_COUNTS)}
 
     def numpy(self) -> np.ndarray[Any, Any]:
-        """Return the values as a read-only array, mapped from the file rather than read.
+        """Return the values as a read-only array, mapped from the file.
 
-        bfloat16 and the float8 types come as float32, complex32 as complex64: NumPy has no such types, and no bit is
-        lost.
+        bfloat16 and the float8 types are returned as float32, complex32 as complex64, without loss: NumPy does not have
+        these types.
 
         Raises
         ------
         LookupError
-            Nothing was saved: a dump of statistics alone, or `skipped` says why.
+            No value was saved: the dump has statistics only, or `skipped` is the reason.
         OSError, ValueError
-            The file is gone, cut, or no .npy file; object arrays are never unpickled.
+            The file is missing, truncated, or not an .npy file; object arrays are never unpickled.
         """
         path = self._fields["path"]
         if path is None or self._fields["skipped"] is not None:
-            what = self._fields["skipped"] or "statistics alone were recorded"
+            what = self._fields["skipped"] or "only statistics were recorded"
             raise LookupError(f"{self._fields['name']} has no file: {what}")
         if Path(path).is_symlink():
             raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
         try:
             return _array_of(self._tensors.open(self._index), path)
-        except ValueError:  # what no tensor has, as dates: NumPy may read it, and says why not if not
+        except ValueError:  # a dtype that tensors do not have, such as dates: let NumPy read it or raise
             pass
         try:
             array: np.ndarray[Any, Any] = np.load(path, mmap_mode="r", allow_pickle=False)
         except OSError:
             raise
-        except Exception:  # nothing to map: no elements
+        except Exception:  # an array without elements cannot be mapped
             try:
                 array = np.load(path, allow_pickle=False)
             except (OSError, MemoryError, ValueError):
                 raise
-            except Exception as error:  # NumPy's reader lets EOFError, OverflowError and the tokenizer's errors through
+            except Exception as error:  # NumPy's reader passes on EOFError, OverflowError and tokenizer errors
                 raise ValueError(f"{path}: {error}") from None
             array.flags.writeable = False
         return array
@@ -233,22 +236,22 @@ _TENSOR_HEADER = ("rank", "graph", "step", "node", "place", "dtype", "shape", "m
 
 
 class TensorList(LazyList[Tensor]):
-    """Tensors of a dump, in order of rank, graph, step and execution; each is loaded when it is asked for."""
+    """Tensors of a dump, in order of rank, graph, step and execution; loaded on access."""
 
-    def __init__(self, tensors: _core.Tensors, chosen: Sequence[int] | None = None) -> None:
-        super().__init__(range(len(tensors)) if chosen is None else chosen)
+    def __init__(self, tensors: _core.Tensors, indices: Sequence[int] | None = None) -> None:
+        super().__init__(range(len(tensors)) if indices is None else indices)
         self._tensors = tensors
 
-    def _make(self, number: int) -> Tensor:
-        return Tensor(self._tensors, number)
+    def _item(self, index: int) -> Tensor:
+        return Tensor(self._tensors, index)
 
-    def _only(self, chosen: Sequence[int]) -> Self:
-        return type(self)(self._tensors, chosen)
+    def _subset(self, indices: Sequence[int]) -> Self:
+        return type(self)(self._tensors, indices)
 
     def to_pandas(self) -> pandas.DataFrame:
-        """Return a table with one row a tensor: where it stands, dtype, shape, statistics, file.
+        """Return a table with one row per tensor: rank, graph, step, node, dtype, shape, statistics, file.
 
-        What the index did not record (dumps of TorchAir's own) is read from the files first.
+        Fields that are not in the index (as in TorchAir's own dumps) are read from the files first.
         """
         import pandas
 
@@ -256,9 +259,9 @@ class TensorList(LazyList[Tensor]):
             try:
                 _ = tensor.count
             except (OSError, ValueError):
-                continue  # text, or a file that cannot be read: the row has what is known
+                continue  # text, or a file that cannot be read: the row has the known fields
         frame = pandas.DataFrame(self._tensors.columns())
-        return frame if len(self) == len(self._tensors) else frame.iloc[list(self._chosen)].reset_index(drop=True)
+        return frame if len(self) == len(self._tensors) else frame.iloc[list(self._indices)].reset_index(drop=True)
 
     def __repr__(self) -> str:
         rows = (tensor._row() for tensor in self[:SHOWN])
@@ -269,19 +272,19 @@ class TensorList(LazyList[Tensor]):
         return f"<p>{len(self):,} tensors</p>{_html_rows(_TENSOR_HEADER, rows, len(self))}"
 
 
-class NodeReader(_Record):
+class NodeReader(Fields):
     """One node of a graph.
 
     Attributes
     ----------
     name, target, order
-        As in the graph; `order` counts from 0 in order of execution.
+        As in the graph; `order` is its index in order of execution.
     source_file, source_line, source_function, source_code, stack
-        Where it comes from; "" and 0 where that is not known.
+        Its source; "" and 0 if not known.
     module_path, module_type
         The innermost module.
     skipped
-        Why it is not dumped; None where it is.
+        Why it is not dumped, or None if it is dumped.
     """
 
     def __init__(self, graph: GraphReader, fields: dict[str, Any]) -> None:
@@ -289,7 +292,7 @@ class NodeReader(_Record):
         self._graph = graph
 
     def tensors(self, step: int = -1, io: str | None = None) -> TensorList:
-        """Return its tensors, of one step or (-1) of all."""
+        """Return its tensors in one step, or in all steps (-1)."""
         found = self._graph.tensors(step=step, io=io)
         return found.where(lambda tensor: tensor.order == self.order)
 
@@ -299,17 +302,17 @@ class NodeReader(_Record):
         return f"<Node {self.name} = {self.target}{where}{skipped}>"
 
 
-class StepReader(_Record):
+class StepReader(Fields):
     """One call of a graph.
 
     Attributes
     ----------
     step, call
-        Its number in the graph, and over the whole process (-1 where not known).
+        Its number in the graph, and in the whole process (-1 if not known).
     state, reason
-        "whole", "failed" or "partial", and why.
+        "whole", "failed" or "partial", and the reason.
     folder, started_us, ended_us
-        Where its files are; microseconds since 1970, UTC.
+        The folder of its files; microseconds since 1970, UTC.
     """
 
     def __init__(self, graph: GraphReader, fields: dict[str, Any]) -> None:
@@ -317,12 +320,12 @@ class StepReader(_Record):
         self._graph = graph
 
     def tensors(self, pattern: str | None = None, io: str | None = None) -> TensorList:
-        """Return its tensors, all or those that a pattern matches (node, target, module path, tensor name)."""
+        """Return its tensors, all or those matching a pattern (node, target, module path, tensor name)."""
         whole = self.state == "whole"
         found = self._graph.tensors(pattern, step=self.step if whole else -1, io=io, incomplete=not whole)
         if whole:
             return found
-        if self.call >= 0:  # of this process's calls, each has its number; a dump of statistics has no folders
+        if self.call >= 0:  # call numbers are unique in a process; a dump of statistics has no folders
             return found.where(lambda tensor: tensor.state == self.state and tensor.call == self.call)
         return found.where(
             lambda tensor: tensor.state == self.state and str(tensor.path or "").startswith(self.folder + os.sep)
@@ -332,15 +335,15 @@ class StepReader(_Record):
         return f"<Step {self.step} of graph_{self._graph.graph}{'' if self.state == 'whole' else ': ' + self.state}>"
 
 
-class GraphReader(_Record):
+class GraphReader(Fields):
     """One graph of a dump.
 
     Attributes
     ----------
     graph, kind
-        Its number G, and "inference", "forward" or "backward" (None where not known).
+        Its number G, and "inference", "forward" or "backward" (None if not known).
     strict_key, structural_key, occurrence
-        What pairs it with graphs of other dumps.
+        The keys that pair it with graphs of other dumps.
     n_nodes, n_dumped, n_steps, path
         Counts, and the folder graph_{G}.
     """
@@ -352,7 +355,7 @@ class GraphReader(_Record):
 
     @cached_property
     def steps(self) -> list[StepReader]:
-        """Its calls, failed and partial ones too."""
+        """Its calls, including failed and partial ones."""
         return [StepReader(self, fields) for fields in self._dump._reader.steps(*self._place)]
 
     @cached_property
@@ -362,17 +365,17 @@ class GraphReader(_Record):
 
     @cached_property
     def record(self) -> _core.Graph:
-        """The graph itself. LookupError for a dump without an index."""
+        """The graph record. LookupError if the dump has no index."""
         return self._dump._reader.record(*self._place)
 
     @property
     def rank(self) -> RankReader:
-        """The rank that it belongs to."""
+        """Its rank."""
         rank: RankReader = self._dump.ranks[self._fields["rank_i"]]
         return rank
 
     def node(self, name: str) -> NodeReader:
-        """Return the node of a name. LookupError where there is none."""
+        """Return the node with a name. LookupError if there is none."""
         for node in self.nodes:
             if node.name == name:
                 return node
@@ -381,7 +384,7 @@ class GraphReader(_Record):
     def tensors(
         self, pattern: str | None = None, *, step: int = -1, io: str | None = None, incomplete: bool = False
     ) -> TensorList:
-        """Return its tensors, as `DumpReader.tensors`."""
+        """Return its tensors; see `DumpReader.tensors`."""
         rank = self.rank
         found = self._dump.tensors(
             pattern, run=self.run, rank=rank.rank, graph=self.graph, step=step, io=io, incomplete=incomplete
@@ -399,13 +402,13 @@ class GraphReader(_Record):
         return f"<Graph {self.graph}: {kind}{_count(self.n_dumped, 'node')} dumped, {_count(self.n_steps, 'step')}>"
 
 
-class RankReader(_Record):
+class RankReader(Fields):
     """One rank of a dump.
 
     Attributes
     ----------
     rank, world_size, path
-        As its folder says.
+        From the name of its folder.
     has_index
         Whether it has an index (fxtap.db).
     """
@@ -417,7 +420,7 @@ class RankReader(_Record):
 
     @cached_property
     def runs(self) -> list[dict[str, Any]]:
-        """Processes that wrote it: pid, host, versions, command, times; none without an index."""
+        """The processes that wrote it: pid, host, versions, command, times; empty without an index."""
         return self._dump._reader.runs(self._index)
 
     @property
@@ -440,9 +443,9 @@ class DumpReader:
     Attributes
     ----------
     path, kind
-        What was opened; "indexed", "named" (no index: TorchAir's own), "plain" (other .npy files) or "file".
+        The opened path; "indexed", "named" (no index: TorchAir's own), "plain" (other .npy files) or "file".
     warnings
-        One line for each thing that could not be read as it should.
+        One line for each problem in reading.
     """
 
     def __init__(self, path: str | os.PathLike[str], run: int = 0) -> None:
@@ -451,13 +454,13 @@ class DumpReader:
         self.path = self._reader.path
         self.kind = self._reader.kind
         if run < -1:
-            raise ValueError(f"a run is a number, 0 for the latest or -1 for all, not {run!r}")
+            raise ValueError(f"run must be a run number, 0 for the latest or -1 for all, not {run!r}")
         if run > 0 and not self.graphs:
             raise LookupError(f"no run {run} in {self.path}")
 
     @property
     def warnings(self) -> list[str]:
-        """One line for each thing that could not be read as it should."""
+        """One line for each problem in reading."""
         return self._reader.warnings
 
     @cached_property
@@ -467,7 +470,7 @@ class DumpReader:
 
     @cached_property
     def graphs(self) -> list[GraphReader]:
-        """Graphs of all ranks."""
+        """The graphs of all ranks."""
         found = self._reader.graphs(self._run)
         return [GraphReader(self, self._run, index, fields) for index, fields in enumerate(found)]
 
@@ -487,22 +490,22 @@ class DumpReader:
         Parameters
         ----------
         pattern
-            Shell pattern on node name, target, module path, source line or tensor name, as "blocks.0.*", "model.py:12"
-            or "add_1*.OUTPUT.*": docs/usage.md.
+            Shell pattern on node name, target, module path, source line or tensor name, such as "blocks.0.*",
+            "model.py:12" or "add_1*.OUTPUT.*"; see docs/usage.md.
         rank, graph, step
             One number, or -1 for all.
         io
             "INPUT", "OUTPUT", "INOUT", or None for all.
         incomplete
-            Tensors of failed and partial steps too.
+            Include tensors of failed and partial steps.
 
         Raises
         ------
         PatternError
-            A ValueError and a LookupError: nothing that was dumped in the run matches the pattern.
+            A ValueError and a LookupError: the pattern matches nothing that was dumped in the run.
         """
         if io is not None and io.upper() not in _IO:
-            raise ValueError(f"io is INPUT, OUTPUT, INOUT or None, not {io!r}")
+            raise ValueError(f"io must be INPUT, OUTPUT, INOUT or None, not {io!r}")
         try:
             found = self._reader.tensors(
                 run=self._run if run is None else run,
@@ -518,9 +521,9 @@ class DumpReader:
         return TensorList(found)
 
     def __getitem__(self, name: str) -> TensorList:
-        """Return the tensors of a name, a node's or a tensor's, exactly; KeyError where there are none."""
+        """Return the tensors whose node or tensor name is exactly `name`; KeyError if there are none."""
         if not isinstance(name, str):
-            raise TypeError(f"a node or a tensor has a name, as 'add_1', not {name!r}")
+            raise TypeError(f"expected the name of a node or tensor, such as 'add_1', not {name!r}")
         found = self.tensors().where(lambda tensor: name in (tensor.name, tensor.node))
         if not found:
             names = (known for tensor in self.tensors() for known in (tensor.node, tensor.name))
@@ -536,15 +539,15 @@ class DumpReader:
         return iter(self.tensors())
 
     def __bool__(self) -> bool:
-        """Say yes: to count the tensors for that would read the index."""
+        """Return True, without reading the index to count the tensors."""
         return True
 
     def __contains__(self, name: object) -> bool:
-        """Tell whether there is a node or a tensor of a name: whether `dump[name]` finds any."""
+        """Return whether there is a node or tensor with a name, that is, whether `dump[name]` succeeds."""
         return any(name in (tensor.name, tensor.node) for tensor in self)
 
     def to_pandas(self) -> pandas.DataFrame:
-        """Return a table with one row a tensor."""
+        """Return a table with one row per tensor."""
         return self.tensors().to_pandas()
 
     def __repr__(self) -> str:
@@ -563,17 +566,17 @@ def open_dump(path: str | os.PathLike[str], *, run: int = 0) -> DumpReader:
     Parameters
     ----------
     path
-        A dump root, a rank, graph or step folder (failed and partial ones too), a folder of .npy files, or one such
-        file; written by fxtap or by TorchAir.
+        A dump root, a rank, graph or step folder (including failed and partial steps), a folder of .npy files, or one
+        .npy file; written by fxtap or by TorchAir.
     run
-        Which process's part of it: 0 the latest, -1 all, else the number of a run.
+        The run: 0 the latest, -1 all, else its number.
 
     Raises
     ------
     OSError, LookupError
-        It cannot be read, or there is nothing in it.
+        It cannot be read, or is empty.
     ValueError
-        Its index is of a later version of fxtap.
+        Its index was written by a later version of fxtap.
 
     Examples
     --------

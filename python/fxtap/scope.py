@@ -18,13 +18,13 @@ __all__ = ["active", "active_block", "dump"]
 logger = logging.getLogger("fxtap")
 
 active: ContextVar[Block | None] = ContextVar("fxtap_active", default=None)
-"""The innermost `fxtap.dump` block that this thread is in."""
+"""The innermost `fxtap.dump` block of this thread."""
 
 
 def active_block() -> Block | None:
-    """Return the innermost block that this thread is in, None where it is in none."""
+    """Return the innermost block of this thread, or None."""
     block = active.get()
-    return None if block is None or block.ended else block  # a task may outlive the block that it began in
+    return None if block is None or block.ended else block  # a task may outlive the block in which it began
 
 
 @contextlib.contextmanager
@@ -35,28 +35,27 @@ def dump(
     filter: Filter | str | list[str] | None = None,
     **options: Any,
 ) -> Iterator[CompilerConfig]:
-    """Dump what the backend "fxtap" runs inside a `with` block, whether it was compiled there or before.
+    """Dump the graphs that the backend "fxtap" runs in a `with` block, whether compiled in the block or before.
 
-    When the block ends the dump is whole on disk and closed; the models run on without dumping. Blocks inside each
-    other, or in several threads, may share a path: the last that ends closes the dump. A block in which no model of
-    that backend is called says so in the log.
+    When the block ends, the dump is complete and closed; the models run on without dumping. Nested blocks, or blocks in
+    several threads, may share a path: the last one to end closes the dump. If no model with this backend is called in
+    the block, a warning is logged.
 
     Parameters
     ----------
     path
-        The dump root; made when it is not there. "~" is the home folder.
+        The dump root; created if missing. "~" is the home folder.
     type
-        "npy" (files and index) or "stats" (index alone).
+        "npy" (files and index) or "stats" (index only).
     filter
         A filter, or shell patterns on node name, operator, module path or source line.
     options
-        Any other option of `config.debug.data_dump`, as `sync=True`.
+        Any other option of `config.debug.data_dump`, for example `sync=True`.
 
     Yields
     ------
     CompilerConfig
-        The configuration in force; changes to it count for models that are called in the block later for the first
-        time.
+        The configuration in use; changes apply to models whose first call in the block comes later.
 
     Examples
     --------
@@ -76,9 +75,9 @@ def dump(
         yield config
         if not block.dumps and config.debug.data_dump.enabled:
             logger.warning(
-                'fxtap.dump(%r): nothing was dumped, for no model of the backend "fxtap" was called in the block; use '
-                'torch.compile(model, backend="fxtap") and call it inside (TORCH_LOGS=graph_breaks tells what was not '
-                "compiled)",
+                'fxtap.dump(%r): nothing was dumped: no model with the backend "fxtap" was called in the block; use '
+                'torch.compile(model, backend="fxtap") and call it in the block (TORCH_LOGS=graph_breaks shows what '
+                "was not compiled)",
                 os.fspath(path),
             )
     finally:

@@ -1,4 +1,4 @@
-"""Which nodes of a graph are dumped: operators by rule and by list, then the user's filter."""
+"""Selection of the nodes to dump: operators by rule and by list, then the user's filter."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ __all__ = ["Filter", "FilterError", "explain_empty", "glob_filter", "module_path
 logger = logging.getLogger("fxtap")
 
 _FRAME = re.compile(r'^\s*File "(.*)", line (\d+)', re.MULTILINE)
-_VARIABLE = re.compile(r"^[LG]\[[^\]]*\]\.?")  # Dynamo's name of what the path begins at: L['self'], G['model']
+_VARIABLE = re.compile(r"^[LG]\[[^\]]*\]\.?")  # Dynamo's name of the root of the path: L['self'], G['model']
 
 Filter = Callable[[Node], Node | None]
-"""Called with a node that would be dumped; returns it to have it dumped, None to leave it out."""
+"""Called with a node that would be dumped; returns the node to keep it, None to leave it out."""
 
 
 class FilterError(ValueError):
-    """A filter raised, or returned something that is neither its node nor None; the message names the node."""
+    """A filter raised, or returned something other than its node or None; the message names the node."""
 
 
 @functools.cache
@@ -39,7 +39,7 @@ def known_operators() -> frozenset[str]:
 
 
 def _written_path(node: Node) -> str:
-    """Return the path of the innermost module as Dynamo writes it, "L['self'].blocks.0.fc"; "" outside of modules."""
+    """Return the path of the innermost module in Dynamo's form, "L['self'].blocks.0.fc"; "" outside of modules."""
     stack = node.meta.get("nn_module_stack") or {}
     path = ""
     for entry in stack.values():
@@ -48,13 +48,13 @@ def _written_path(node: Node) -> str:
 
 
 def module_path(node: Node) -> str:
-    """Return the path of the innermost module that a node comes from, as "blocks.0.fc"; "" outside of modules."""
+    """Return the path of a node's innermost module, such as "blocks.0.fc"; "" outside of modules."""
     return _VARIABLE.sub("", _written_path(node))
 
 
 @dataclass(frozen=True)
 class GlobFilter:
-    """Keeps what any of its patterns matches; two of the same patterns are equal."""
+    """Keeps nodes that any of its patterns matches; filters with the same patterns are equal."""
 
     patterns: tuple[str, ...]
 
@@ -68,13 +68,13 @@ class GlobFilter:
 
 
 def glob_filter(*patterns: str) -> Filter:
-    """Return a filter that keeps what any of the patterns matches.
+    """Return a filter that keeps nodes that any of the patterns matches.
 
     Parameters
     ----------
     patterns
-        Shell patterns, as those of `fxtap ls --op`: matched against a node's name, its target, its module path and its
-        source line: "add_*", "aten.mm.*", "blocks.0.*", "model.py:12".
+        Shell patterns as for `fxtap ls --op`, matched against a node's name, target, module path and source line:
+        "add_*", "aten.mm.*", "blocks.0.*", "model.py:12".
 
     Examples
     --------
@@ -82,12 +82,12 @@ def glob_filter(*patterns: str) -> Filter:
     """
     for pattern in patterns:
         if not isinstance(pattern, str):
-            raise TypeError(f"a pattern is text, not {pattern!r}")
+            raise TypeError(f"a pattern must be a string, not {pattern!r}")
     return GlobFilter(patterns)
 
 
-def _name_nearest(keep: Filter | None, operators: list[Node]) -> str:
-    """Return what patterns that match none of the operators may have meant, in brackets; "" where nothing is near."""
+def _suggest_names(keep: Filter | None, operators: list[Node]) -> str:
+    """Return, in parentheses, the nearest names for patterns that match no operator; "" if there are none."""
     if not isinstance(keep, GlobFilter):
         return ""
     names = (name for node in operators for name in (node.name, str(node.target), module_path(node)))
@@ -98,43 +98,43 @@ def _name_nearest(keep: Filter | None, operators: list[Node]) -> str:
 
 
 def explain_empty(gm: GraphModule, kind: str, reasons: list[str | None], keep: Filter | None) -> str | None:
-    """Return why no operator of a graph is dumped, in a line; None where one is, or there is none.
+    """Return one line that says why no operator of a graph is dumped; None if one is, or the graph has none.
 
     Parameters
     ----------
     kind
-        What to call the graph.
+        The kind of the graph, for the message.
     reasons
-        Those of `skip_reasons`.
+        The result of `skip_reasons`.
     keep
-        The filter: the line names what its patterns may have meant.
+        The filter; the line suggests names for its patterns.
     """
     skipped = {node: reason for node, reason in zip(gm.graph.nodes, reasons, strict=True) if node.op == "call_function"}
-    told = {node: reason for node, reason in skipped.items() if reason != "getitem"}
-    if None in skipped.values() or not told:
+    operators = {node: reason for node, reason in skipped.items() if reason != "getitem"}
+    if None in skipped.values() or not operators:
         return None
-    if "filter" in told.values():
-        hint = _name_nearest(keep, list(told))
+    if "filter" in operators.values():
+        hint = _suggest_names(keep, list(operators))
         return f"the filter keeps no operator of the {kind} graph: nothing of it is dumped{hint}"
-    node, reason = next(iter(told.items()))
+    node, reason = next(iter(operators.items()))
     advice = "; data_dump.custom_ops = True dumps custom operators" if reason == "non aten target" else ""
     return f"no operator of the {kind} graph is dumped: {node.name} is skipped ({reason}){advice}"
 
 
 def _not_selected(node: Node, target: str, flags: frozenset[str], custom_ops: bool) -> str | None:
-    """Return why the kind of node is not dumped, None where it is."""
+    """Return why nodes of this kind are not dumped, or None if they are."""
     if node.target is operator.getitem:
         return "getitem"
     if HELPER in node.meta:
-        return "copies or views what a mutable operator changes"
+        return "copies or views an argument of a mutable operator"
     if "aten" in flags or target in known_operators():
         return None
     if isinstance(node.target, HigherOrderOperator):
-        return "higher-order operator; what its graphs run is not dumped"
+        return "higher-order operator; its subgraphs are not dumped"
     return None if custom_ops else "non aten target"
 
 
-def _ask(keep: Filter, node: Node) -> str | None:
+def _apply_filter(keep: Filter, node: Node) -> str | None:
     try:
         answer = keep(node)
     except Exception as error:
@@ -142,30 +142,30 @@ def _ask(keep: Filter, node: Node) -> str | None:
     if answer is None:
         return "filter"
     if answer is not node:
-        raise FilterError(f"the filter returned {answer!r} for node {node.name}; the node itself or None is wanted")
+        raise FilterError(f"the filter returned {answer!r} for node {node.name}; expected the node itself or None")
     return None
 
 
 def skip_reasons(
     gm: GraphModule, record: Graph, keep: Filter | None = None, custom_ops: bool = False
 ) -> list[str | None]:
-    """Return, for each node of a graph, why it is not dumped; None for those that are.
+    """Return, for each node of a graph, why it is not dumped, or None if it is.
 
     Parameters
     ----------
     gm
         The graph.
     record
-        Its record, for the targets' names and flags.
+        Its record, for target names and flags.
     keep
         The user's filter; called once for each node that would be dumped.
     custom_ops
-        Dump operators that are neither ATen's nor in TorchAir's list.
+        Dump operators that are neither ATen's nor on TorchAir's list.
 
     Raises
     ------
     FilterError
-        The filter raised, or returned something else than its node or None.
+        The filter raised, or returned something other than its node or None.
     """
     reasons: list[str | None] = []
     for node, target, flags in zip(gm.graph.nodes, record.targets, record.flags, strict=True):
@@ -175,6 +175,6 @@ def skip_reasons(
             if reason == "non aten target":
                 logger.debug("Skip dump non aten target %s", target)
             elif reason is None and keep is not None:
-                reason = _ask(keep, node)
+                reason = _apply_filter(keep, node)
         reasons.append(reason)
     return reasons

@@ -1,4 +1,4 @@
-"""What a process shares: the dumps that are open, the graph numbers, the rank; fork and exit."""
+"""Process-wide state: open dumps, graph numbers, the rank; handling of fork and exit."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ logger = logging.getLogger("fxtap")
 
 
 class Forkable(Protocol):
-    """What has to know that it lives in a forked child now."""
+    """An object with state to reset in a forked child."""
 
     def after_fork(self) -> None:
-        """Called once in the child, before anything else of fxtap runs there."""
+        """Called once in the child, before any other code of fxtap."""
 
 
 class Block:
-    """One `fxtap.dump` block: its configuration; the dumps that it opened, changed under the session's lock only."""
+    """One `fxtap.dump` block: its configuration, and the dumps that it opened (guarded by the session's lock)."""
 
     def __init__(self, config: CompilerConfig) -> None:
         self.config = config
@@ -42,20 +42,20 @@ class Block:
         self.ended = False
 
 
-_BLOCK = 1000  # graph numbers that a process takes at once
+_BLOCK = 1000  # graph numbers that a process claims at a time
 _lock = threading.Lock()
 _blocks: set[Block] = set()
-_kept: set[Dump | None] = set()  # opened outside of blocks: no block closes them
+_unscoped: set[Dump | None] = set()  # opened outside of blocks; no block closes them
 _dumps: dict[tuple[object, ...], Dump] = {}
-_graph_ids: Iterator[int] | None = None  # from the first graph on
+_graph_ids: Iterator[int] | None = None  # set at the first graph
 _watchers: weakref.WeakSet[Forkable] = weakref.WeakSet()
 
 
 def _graph_numbers(block: int) -> Iterator[int]:
-    """Yield numbers that no process has which was forked from this one, or this one from: in blocks, the first from 1.
+    """Yield numbers that no parent or child process uses, in blocks; the first number is 1.
 
-    A forked child begins with the block of its pid. Where that is taken, by an earlier process of that pid or by a
-    relative that compiled very many graphs, and after 999 graphs, the next free one follows.
+    A forked child begins with the block of its pid. If that is taken, by an earlier process with that pid or by a
+    relative that compiled very many graphs, and after 999 graphs, the next free block is used.
     """
     first = 1
     while True:
@@ -67,8 +67,8 @@ def _graph_numbers(block: int) -> Iterator[int]:
 def next_graph_id() -> int:
     """Return the number G of a graph: from 1, in order of compilation.
 
-    In a child that writes where its parent may, from its pid * 1000 + 1: a forked one, and one that was started by
-    multiprocessing or under `fxtap run`, unless it has a rank of its own.
+    A child that may write to the same folder as its parent counts from pid * 1000 + 1: a forked child, and one started
+    by multiprocessing or under `fxtap run`, unless it has its own rank.
     """
     global _graph_ids
     is_runs_own = os.environ.get("FXTAP_RUN") in (None, str(os.getpid()))
@@ -80,7 +80,7 @@ def next_graph_id() -> int:
 
 
 def world() -> tuple[int, int]:
-    """Return torch.distributed's world size and rank when it is initialised with more than one rank, else (1, 0)."""
+    """Return torch.distributed's world size and rank if it is initialised with more than one rank, else (1, 0)."""
     if torch.distributed.is_available() and torch.distributed.is_initialized():
         size = torch.distributed.get_world_size()
         if size > 1:
@@ -89,15 +89,14 @@ def world() -> tuple[int, int]:
 
 
 def versions() -> str:
-    """Return the line of versions that a run row of the index has."""
+    """Return the line of versions for the run row of the index."""
     return f"torch {torch.__version__}, numpy {numpy.__version__}, python {platform.python_version()}"
 
 
 def open_dump(config: CompilerConfig, block: Block | None = None) -> Dump:
-    """Return the dump that a configuration asks for, shared by all graphs of the process that ask for the same.
+    """Return the dump for a configuration, shared by all graphs of the process with an equal one.
 
-    Nothing is on disk before the first tensor is. With a block, the dump is closed when that block has ended, and every
-    other that it was opened for.
+    Nothing is written before the first tensor. If opened for blocks, the dump is closed when the last of them ends.
     """
     size, rank = world()
     kind: str = config.get("debug.data_dump.type")
@@ -109,7 +108,7 @@ def open_dump(config: CompilerConfig, block: Block | None = None) -> Dump:
     with _lock:
         dump = _dumps.get(key)
         if dump is None or dump.closed:
-            _kept.discard(dump)
+            _unscoped.discard(dump)
             dump = _dumps[key] = Dump(
                 path,
                 world_size=size,
@@ -124,7 +123,7 @@ def open_dump(config: CompilerConfig, block: Block | None = None) -> Dump:
                 command=" ".join(sys.argv),
             )
         if block is None:
-            _kept.add(dump)
+            _unscoped.add(dump)
         elif dump not in block.dumps:
             block.dumps.append(dump)
             _blocks.add(block)
@@ -132,17 +131,17 @@ def open_dump(config: CompilerConfig, block: Block | None = None) -> Dump:
 
 
 def close_block(block: Block) -> None:
-    """End a block: close the dumps that it alone used; programs that used them run without dumping from then on.
+    """End a block: close the dumps that only it used; their programs then run without dumping.
 
     Raises
     ------
     OSError
-        A dump could not be closed; the others are.
+        A dump could not be closed; the others are closed.
     """
     with _lock:
         block.ended = True
         _blocks.discard(block)
-        in_use = _kept.union(*(other.dumps for other in _blocks))
+        in_use = _unscoped.union(*(other.dumps for other in _blocks))
         closing = [dump for dump in block.dumps if dump not in in_use]
         for key in [key for key, dump in _dumps.items() if dump in closing]:
             del _dumps[key]
@@ -152,7 +151,7 @@ def close_block(block: Block) -> None:
 
 
 def watch_fork(watcher: Forkable) -> None:
-    """Have `after_fork` of an object called in forked children, for as long as the object lives."""
+    """Register an object whose `after_fork` is called in forked children; a weak reference is kept."""
     with _lock:
         _watchers.add(watcher)
 
@@ -162,13 +161,13 @@ def _close_all() -> None:
     for dump in list(_dumps.values()):
         try:
             dump.close()
-        except Exception as error:  # the others are closed all the same
+        except Exception as error:  # close the others anyway
             logger.error("the dump in %s could not be closed: %s", dump.rank_path, error)
     _dumps.clear()
 
 
 def _after_fork_in_child() -> None:
-    """Give the child graph numbers of its own, so that it never writes where its parent does."""
+    """Give the child its own graph numbers, so that it never writes to its parent's folders."""
     global _lock, _graph_ids
     _lock = threading.Lock()
     _graph_ids = _graph_numbers(os.getpid())

@@ -1,4 +1,4 @@
-"""Dumps in tests."""
+"""Assertions on dumps for tests."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ def assert_dumps_close(golden: Dump, target: Dump | None = None, **options: Any)
     Parameters
     ----------
     golden, target, **options
-        As `fxtap.compare`'s.
+        As for `fxtap.compare`.
 
     Returns
     -------
     Report
-        Of the comparison that found no difference.
+        The report of the comparison.
 
     Raises
     ------
     AssertionError
-        They differ, something is missing on one side, or a file cannot be read. The message is the report as the
-        program prints it, the verdict first.
+        The dumps differ, something is missing on one side, or a file cannot be read. The message is the report as the
+        program prints it.
     """
     __tracebackhide__ = True
     report = compare(golden, target, **options)

@@ -1,9 +1,9 @@
-"""Memory that was never written: which elements of the tensors of a call hold nothing, and who computes with them.
+"""Memory that was never written: which elements of tensors are undefined, and which operators compute with them.
 
-The state of memory is kept for each storage that has such elements, one cell an element. Views need nothing: they look
-at the same cells. An operator that only moves elements is run once more on the states of its arguments; one that
-computes makes what depends on such elements undefined as well, and is reported. Where there is no such storage, the run
-loop asks nothing of this module.
+The state of memory is kept for each storage with undefined elements, one cell per element. Views share the cells. An
+operator that only moves elements is run a second time on the states of its arguments. The results of one that computes
+with undefined elements are undefined as well, and the operator is reported. If no such storage exists, the run loop
+does not call this module.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ logger = logging.getLogger("fxtap")
 WeakReference: Any = StorageWeakRef
 
 MAYBE, DERIVED, UNWRITTEN = 1, 2, 3
-"""States of an element, as the index has them; 0 is defined. Of two, the larger prevails."""
+"""States of an element, with the values used in the index; 0 is defined. Two states combine to the larger one."""
 
 OWN = {"aten", "prims", "inductor_prims"}
-"""Namespaces of operators that do what their schemas say, and no more."""
+"""Namespaces of operators that behave as their schemas declare."""
 
 
 def _names(text: str) -> frozenset[str]:
@@ -38,7 +38,7 @@ def _names(text: str) -> frozenset[str]:
 
 
 OVERWRITES = _names("cauchy exponential eye geometric log_normal normal_ normal_functional random uniform zero")
-"""Operators that read nothing of their first argument: they write it, or make another of its size."""
+"""Operators that do not read their first argument: they write it, or create a tensor of its size."""
 
 MOVES = _names(
     "as_strided_copy as_strided_scatter block_diag cat channel_shuffle concat constant_pad_nd copy diag "
@@ -50,7 +50,7 @@ MOVES = _names(
     "stack t_copy take take_along_dim tile transpose_copy tril triu unbind_copy unfold_copy unsqueeze_copy "
     "vstack where _pad_circular _unsafe_index _unsafe_index_put _unsafe_masked_index"
 )
-"""Operators that put elements of their arguments, and constants, into other places: run on states as on values."""
+"""Operators that move elements of their arguments, and constants, to other positions: run on states as on values."""
 
 COPIES = _names(
     "alias_copy clone contiguous convert_element_type detach_copy device_put lift_fresh lift_fresh_copy reshape "
@@ -59,10 +59,10 @@ COPIES = _names(
 """Operators whose result has the elements of the first argument, in order."""
 
 SHAPES = _names("_assert_tensor_metadata dim numel record_stream")
-"""Operators that look at no element, beside those whose names say so."""
+"""Operators that read no elements, in addition to those recognised by name."""
 
 POINTWISE = _names("bernoulli dropout native_dropout")
-"""Operators as those that torch tags as pointwise."""
+"""Operators that are pointwise but not tagged so by torch."""
 
 LINEAR = _names(
     "_adaptive_avg_pool2d _adaptive_avg_pool3d _convolution _fused_rms_norm _log_softmax _safe_softmax _softmax "
@@ -73,18 +73,18 @@ LINEAR = _names(
     "scaled_dot_product_attention softmax std std_mean sum upsample_bilinear2d upsample_nearest1d "
     "upsample_nearest2d upsample_nearest3d var var_mean"
 )
-"""Operators that give a NaN wherever they were given one: what they make of it tells what depends on an element."""
+"""Operators that propagate NaN: a NaN in an element shows which results depend on it."""
 
 PLACES = _names("index indices mask condition repeats")
-"""Arguments of MOVES that say where elements go."""
+"""Arguments of MOVES that determine the positions of elements."""
 
 CONSTANTS = _names("value fill_value other self fill")
-"""Arguments of MOVES that may be numbers in the place of elements: they are defined."""
+"""Arguments of MOVES that may be numbers instead of tensors; numbers are defined."""
 
 
 @dataclass
 class Argument:
-    """One argument of a call: its schema's name, its place, its value."""
+    """One argument of a call: its name in the schema, its position, its value."""
 
     name: str
     position: str
@@ -95,16 +95,16 @@ class Argument:
 
 @dataclass
 class Pending:
-    """What a call will have done to the state of memory when it has returned."""
+    """Changes to the state of memory to make when a call has returned."""
 
     arguments: list[Argument]
     creates: bool = False
-    result: Any = None  # states of the results: one, a list of them, a level for all, or None
-    is_copy: bool = False  # `result` is in order of elements, for any shape
+    result: Any = None  # states of the results: a tensor, a list of tensors, one level for all, or None
+    is_copy: bool = False  # `result` is in element order, whatever the shape
     written: list[tuple[Tensor, Any]] = field(default_factory=list)
     watched: list[tuple[Tensor, Tensor, Tensor]] = field(default_factory=list)  # tensor, its contents, its state
-    lengths: dict[int, int] = field(default_factory=dict)  # bytes of the arguments' storages
-    reads: list[tuple[str, str, int, int]] = field(default_factory=list)  # position, name, elements, of how many
+    lengths: dict[int, int] = field(default_factory=dict)  # storage sizes of the arguments, in bytes
+    reads: list[tuple[str, str, int, int]] = field(default_factory=list)  # position, name, unwritten elements, elements
 
 
 def _tensors(value: Any) -> Iterator[Tensor]:
@@ -116,7 +116,7 @@ def _tensors(value: Any) -> Iterator[Tensor]:
 
 
 def _storage(tensor: Tensor) -> Any:
-    """Return the storage, None where there is none that elements lie in."""
+    """Return the storage of a strided tensor, else None."""
     try:
         return tensor.untyped_storage() if tensor.layout is torch.strided else None
     except (RuntimeError, NotImplementedError):
@@ -131,14 +131,14 @@ def _version(tensor: Tensor) -> int:
 
 
 def _bits(tensor: Tensor) -> Tensor:
-    """Return the bytes of each element, in an axis of their own."""
+    """Return the bytes of each element along an added last axis."""
     plain = tensor.detach().resolve_conj().resolve_neg().contiguous()
     return plain.reshape(-1).view(torch.uint8).reshape(*tensor.shape, plain.element_size())
 
 
 @functools.cache
 def _name(target: Any) -> str:
-    """Return an operator's name without namespace, overload, and underscore of the form that works in place."""
+    """Return an operator's name without namespace, overload, and the underscore of an in-place operator."""
     name: str = target._overloadpacket.__name__ if isinstance(target, OpOverload) else ""
     return name[:-1] if name.endswith("_") and not name.endswith("__") else name
 
@@ -166,13 +166,13 @@ def _kind(target: Any) -> str:
         return "overwrite" if name == "_foreach_zero" else "foreach"
     if name.endswith("_like") or full.startswith(("new_", "sym_", "is_", "size", "stride", "set_")) or name in SHAPES:
         return "shape"
-    if torch.Tag.pointwise in target.tags or name in POINTWISE or _has_pointwise_twin(target):
+    if torch.Tag.pointwise in target.tags or name in POINTWISE or _has_pointwise_variant(target):
         return "pointwise"
     return "linear" if name in LINEAR else "compute"
 
 
-def _has_pointwise_twin(target: OpOverload) -> bool:
-    """Tell whether another form of the operator is tagged: those that work in place often are not."""
+def _has_pointwise_variant(target: OpOverload) -> bool:
+    """Return whether another overload or form is tagged as pointwise; in-place operators often are not tagged."""
     packet = getattr(torch.ops.aten, _name(target), None)
     overloads = packet.overloads() if packet is not None else []
     return any(torch.Tag.pointwise in getattr(packet, name).tags for name in overloads)
@@ -188,7 +188,7 @@ class Region:
         self.cells = torch.zeros(-(-storage.nbytes() // unit), dtype=torch.uint8)
 
     def _view(self, tensor: Tensor) -> Tensor:
-        """Return the cells of a tensor's elements, with an axis for the cells of one."""
+        """Return the cells of a tensor's elements, with an added last axis for the cells of one element."""
         unit = math.gcd(self.unit, tensor.element_size())
         if unit != self.unit:
             self.cells = self.cells.repeat_interleave(self.unit // unit)
@@ -208,17 +208,17 @@ class Region:
         view = self._view(tensor)
         try:
             view.copy_(state.unsqueeze(-1) if isinstance(state, Tensor) else torch.tensor(state, dtype=torch.uint8))
-        except RuntimeError:  # elements that share memory
+        except RuntimeError:  # elements overlap in memory
             self.cells.clamp_(min=_highest(state) if isinstance(state, Tensor) else state)
 
 
 class Memory:
-    """The state of all storages with elements that hold nothing."""
+    """The state of all storages with undefined elements."""
 
     def __init__(self) -> None:
         self.regions: dict[int, Region] = {}
         self._call = 0
-        self._asked = 0
+        self._n_operators = 0
 
     # ---- states of tensors ----
 
@@ -226,12 +226,12 @@ class Memory:
         storage = _storage(tensor) if self.regions else None
         region = None if storage is None else self.regions.get(storage._cdata)
         if region is not None and region.version != self._stamp(tensor):
-            region.cells.clamp_(max=MAYBE)  # somebody has written to it, who was not seen
+            region.cells.clamp_(max=MAYBE)  # it was written to by code that was not observed
             region.version = self._stamp(tensor)
         return region
 
     def _stamp(self, tensor: Tensor) -> int:
-        """Return what changes whenever the memory may have been written to unseen."""
+        """Return a number that changes whenever the memory may have been written to unobserved."""
         version = _version(tensor)
         return version if version >= 0 else -self._call - 1
 
@@ -247,10 +247,10 @@ class Memory:
         return torch.zeros(tensor.shape, dtype=torch.uint8) if state is None else state
 
     def state(self, tensor: Tensor) -> Tensor | None:
-        """Return the state of each element (n bytes in row-major order, on the host), None where all are defined."""
+        """Return the state of each element (n bytes in row-major order, on the host), None if all are defined."""
         try:
             state = self._find(tensor)
-        except Exception as error:  # what is not known hides nothing
+        except Exception as error:  # treat the elements as defined
             logger.debug("the state of a tensor: %s", error)
             state = None
         return None if state is None else state.contiguous()
@@ -260,7 +260,7 @@ class Memory:
         if storage is None or storage.nbytes() == 0 or tensor.numel() == 0:
             return
         if isinstance(state, Tensor) and state.shape != tensor.shape:
-            state = _highest(state)  # not known which
+            state = _highest(state)  # it is not known which elements
         region = self.regions.get(storage._cdata)
         if region is None:
             if not (bool(state.any()) if isinstance(state, Tensor) else state):
@@ -272,21 +272,21 @@ class Memory:
             self.regions.pop(storage._cdata, None)
 
     def _sweep(self) -> None:
-        """Forget storages that are gone."""
+        """Remove the regions of freed storages."""
         for key in [key for key, region in list(self.regions.items()) if region.reference.expired()]:
             self.regions.pop(key, None)
 
     def begin_call(self) -> None:
-        """Begin a call: what happened to memory since the one before is not known where torch does not count it."""
+        """Begin a call: writes since the last one are unknown for tensors without a version counter."""
         self._call += 1
         self._sweep()
 
     # ---- calls ----
 
     def before(self, target: Any, args: Sequence[Any], kwargs: dict[str, Any] | None, creates: bool) -> Pending | None:
-        """Look at an operator that is about to run; None where it has nothing to do with undefined elements."""
-        self._asked += 1
-        if self._asked % 16 == 0:
+        """Prepare for an operator that is about to run; return None if no undefined elements are involved."""
+        self._n_operators += 1
+        if self._n_operators % 16 == 0:
             self._sweep()
         tensors = list(_tensors((*args, *(kwargs or {}).values())))
         if not creates and not any(self._region(tensor) is not None for tensor in tensors):
@@ -305,7 +305,7 @@ class Memory:
     def _try_plan(self, target: Any, pending: Pending) -> None:
         try:
             self._plan(target, pending)
-        except Exception as error:  # the model is to run on
+        except Exception as error:  # the model must run on
             logger.debug("%s on undefined memory: %s", target, error)
             pending.result = MAYBE
             pending.written = [(t, MAYBE) for a in pending.arguments if a.is_written for t in _tensors(a.value)]
@@ -341,7 +341,7 @@ class Memory:
         try:
             if kind == "move":
                 states = self._move(target, pending.arguments)
-                if level > 0:  # where the elements went is not known
+                if level > 0:  # the positions of the elements are not known
                     states = _map(states, lambda state: state.clamp(min=level))
             elif kind == "pointwise":
                 states = self._pointwise(read)
@@ -357,7 +357,7 @@ class Memory:
         self._finish(pending, states)
 
     def _finish(self, pending: Pending, states: Any) -> None:
-        """Have what the call writes to take these states: its results, or the arguments in their place."""
+        """Record these states for the results of the call, and for the arguments that it writes."""
         written = [a for a in pending.arguments if a.is_written]
         pending.result = states
         if written and isinstance(states, Tensor):
@@ -382,7 +382,7 @@ class Memory:
                     pending.reads.append((position, argument.name, n, tensor.numel()))
 
     def _level(self, read: list[Argument]) -> int:
-        """Return what is left of results that depend on any of the arguments' elements."""
+        """Return the state of results that depend on all elements of the arguments."""
         states = [self._find(tensor) for argument in read for tensor in _tensors(argument.value)]
         return min(max((_highest(state) for state in states if state is not None), default=0), DERIVED)
 
@@ -399,7 +399,7 @@ class Memory:
         packet = getattr(getattr(torch.ops, target.namespace), _name(target))
         try:
             result = packet(*args, **kwargs)
-        except (RuntimeError, NotImplementedError):  # some know no bytes
+        except (RuntimeError, NotImplementedError):  # not implemented for uint8
             args, kwargs = _map((args, kwargs), lambda t: t.float() if t.dtype is torch.uint8 else t)
             result = packet(*args, **kwargs)
         return _map(result, lambda state: state.to(torch.uint8), as_list=True)
@@ -409,7 +409,7 @@ class Memory:
         return functools.reduce(torch.maximum, states).clamp(max=DERIVED)
 
     def _each(self, read: list[Argument]) -> list[Tensor]:
-        """Go through lists: the n-th result is of the n-th tensors."""
+        """Combine lists element by element: the n-th result depends on the n-th tensors."""
         lists = [[self._state(tensor) for tensor in _tensors(argument.value)] for argument in read]
         longest = max(map(len, lists))
         groups = [[states[i] for states in lists if len(states) == longest] for i in range(longest)]
@@ -417,7 +417,7 @@ class Memory:
         return [functools.reduce(torch.maximum, group).clamp(max=level) for group in groups]
 
     def _probe(self, target: OpOverload, arguments: list[Argument], level: int) -> Any:
-        """Run the operator with zeros and with NaN in the place of undefined elements: what differs depends on them."""
+        """Run the operator with zeros and with NaN for the undefined elements; results that differ depend on them."""
 
         def run(filler: float) -> Any:
             def fill(tensor: Tensor) -> Tensor:
@@ -425,14 +425,14 @@ class Memory:
                 if state is None:
                     return tensor
                 if not tensor.is_floating_point():
-                    raise TypeError("places are not to be made up")
+                    raise TypeError("indices cannot be replaced")
                 return tensor.detach().masked_fill((state > 0).to(tensor.device), filler)
 
             args, kwargs = _unbind([a for a in arguments if not a.is_out], lambda a: _map(a.value, fill))
             return _map(getattr(getattr(torch.ops, target.namespace), _name(target))(*args, **kwargs), as_list=True)
 
         if any(a.is_written and not a.is_out for a in arguments):
-            raise TypeError("it would write")
+            raise TypeError("the operator writes to an argument")
 
         def differ(one: Any, other: Any) -> Any:
             if isinstance(one, (list, tuple)):
@@ -443,7 +443,7 @@ class Memory:
         return differ(run(0.0), run(math.nan))
 
     def _plan_opaque(self, target: Any, pending: Pending) -> None:
-        """What an operator does of which nothing is known shows in the memory that it may write to."""
+        """Save the contents of the arguments that an unknown operator may write to, to detect the writes."""
         is_known = isinstance(target, OpOverload)
         given = []
         for argument in pending.arguments:
@@ -456,23 +456,23 @@ class Memory:
         pending.result = MAYBE if given else None
 
     def after(self, pending: Pending, result: Any) -> list[tuple[str, str, int, int]]:
-        """Take in what an operator has done; return what it read of memory that was never written.
+        """Update the state after an operator; return its reads of memory that was never written.
 
         Returns
         -------
         list
-            For each such argument: its position, its name, how many elements, of how many.
+            For each such argument: its position, its name, the number of unwritten elements, the number of elements.
         """
         try:
-            self._take(pending, result)
-        except Exception as error:  # the model is to run on
+            self._apply(pending, result)
+        except Exception as error:  # the model must run on
             logger.debug("the state of memory: %s", error)
             for argument in pending.arguments:
                 for tensor in _tensors(argument.value):
-                    self._doubt(tensor)
+                    self._degrade(tensor)
         return pending.reads
 
-    def _take(self, pending: Pending, result: Any) -> None:
+    def _apply(self, pending: Pending, result: Any) -> None:
         for tensor, bits, state in pending.watched:
             is_changed = (_bits(tensor) != bits).any(-1).cpu()
             self._set(tensor, state.clamp(max=MAYBE).masked_fill(is_changed, 0))
@@ -484,24 +484,24 @@ class Memory:
             self._set_results(pending, result)
         for argument in pending.arguments:
             for tensor in _tensors(argument.value) if argument.is_written else ():
-                self._count(tensor)
+                self._mark_observed(tensor)
 
-    def _doubt(self, tensor: Tensor) -> None:
-        """Call all that was not written to doubtful."""
+    def _degrade(self, tensor: Tensor) -> None:
+        """Set all undefined cells to MAYBE."""
         storage = _storage(tensor)
         region = None if storage is None else self.regions.get(storage._cdata)
         if region is not None:
             region.cells.clamp_(max=MAYBE)
 
-    def _count(self, tensor: Tensor) -> None:
-        """Note that what has been written to the tensor was seen."""
+    def _mark_observed(self, tensor: Tensor) -> None:
+        """Note that the last write to the tensor was observed."""
         storage = _storage(tensor)
         region = None if storage is None else self.regions.get(storage._cdata)
         if region is not None:
             region.version = self._stamp(tensor)
 
     def _create(self, pending: Pending, result: Any) -> None:
-        """What `empty` returned, or the bytes that `resize_` added."""
+        """Set the state of the result of `empty`, or of the bytes that `resize_` added."""
         for tensor in _tensors(result):
             storage = _storage(tensor)
             length = None if storage is None else pending.lengths.get(storage._cdata)
@@ -534,7 +534,7 @@ def _computes(arguments: list[Argument], kind: str) -> bool:
 
 
 def _grown(before: Tensor | None, tensor: Tensor) -> Any:
-    """Return the state of fresh memory, that begins with the elements of a state where one was resized."""
+    """Return the state of fresh memory; after a resize, it begins with the previous state."""
     if before is None:
         return UNWRITTEN
     state = torch.full((tensor.numel(),), UNWRITTEN, dtype=torch.uint8)

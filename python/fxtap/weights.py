@@ -1,4 +1,4 @@
-"""Which inputs of a graph are the model's parameters and buffers: a report says so when one of them differs."""
+"""Marking the inputs of a graph that are parameters or buffers of the model, for reports about differing weights."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PRIMAL = re.compile(r"(?:primals_(?P<one>[0-9]+)|arg(?P<zero>[0-9]+)_1)\Z")
 
 
 def input_index(node: Node) -> int | None:
-    """Index of a placeholder among the inputs of the forward pass; None for a tangent or a saved activation."""
+    """Return the index of a placeholder in the inputs of the forward pass; None for a tangent or saved activation."""
     desc = node.meta.get("desc")
     if desc is not None:
         index = getattr(desc, "idx", None)
@@ -27,8 +27,8 @@ def input_index(node: Node) -> int | None:
 def mark_weights(gm: GraphModule) -> None:
     """Mark placeholders that are parameters or buffers, in ``node.meta["fxtap_weight"]``, for the graph's record.
 
-    AOTAutograd knows them as the inputs whose storage does not change (``static_input_indices``, torch >= 2.4). Outside
-    of a compilation nothing is known, and nothing is marked.
+    AOTAutograd lists them as inputs whose storage does not change (``static_input_indices``, torch >= 2.4). Outside of
+    a compilation this list is not available, and nothing is marked.
     """
     context = TracingContext.try_get()
     static = set(getattr(getattr(context, "fw_metadata", None), "static_input_indices", None) or ())

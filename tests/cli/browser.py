@@ -1,4 +1,4 @@
-"""A headless Chromium driven over the DevTools protocol's pipe: messages are JSON, ended by a NUL."""
+"""A headless Chromium controlled over the DevTools protocol's pipe; messages are JSON, terminated by a NUL."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from typing import Any
 FLAGS = ("--headless", "--no-sandbox", "--disable-gpu", "--remote-debugging-pipe", "--no-first-run")
 
 PATIENCE = 60.0
-"""Seconds that a page may take on a machine that is busy with other things."""
+"""Seconds allowed for a page on a busy machine."""
 
 
 def find_chromium() -> str | None:
@@ -24,7 +24,7 @@ def find_chromium() -> str | None:
 
 
 class Browser:
-    """One browser with one page; ``messages`` collects what the page logs and throws."""
+    """A browser with one page; ``messages`` collects what the page logs and throws."""
 
     def __init__(self, profile: Path, *flags: str) -> None:
         program = find_chromium()
@@ -119,7 +119,7 @@ class Browser:
         return answer["result"].get("value")
 
     def open(self, page: Path) -> float:
-        """Open a report; seconds until it is ready."""
+        """Open a report; return the seconds until it is ready."""
         began = time.monotonic()
         url = page.resolve().as_uri()
         self.call("Page.navigate", url=url)

@@ -10,7 +10,7 @@ STEP = "worldsize1_global_rank0/graph_1/0"
 
 
 def write_chain(root: Path, wrong: int | None = None, step: str = STEP, names: str = "mul_{}") -> None:
-    """Write a chain of ten operators; from the wrong one on, values are off."""
+    """Write a chain of ten operators; values are wrong from the faulty operator on."""
     folder = root / step
     folder.mkdir(parents=True, exist_ok=True)
     value = np.linspace(-1, 1, 64, dtype=np.float32).reshape(8, 8)

@@ -1,4 +1,4 @@
-"""Fixtures of the program's tests: the binary, and dumps unpacked afresh."""
+"""Fixtures of the program's tests: the binary, and freshly unpacked dumps."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ DATA = Path(__file__).resolve().parent.parent / "data"
 
 @pytest.fixture(scope="session")
 def program() -> str:
-    """Return the path of the binary: $FXTAP_PROGRAM, else fxtap in PATH."""
+    """Return the path of the binary: $FXTAP_PROGRAM, otherwise fxtap in PATH."""
     found = os.environ.get("FXTAP_PROGRAM") or shutil.which("fxtap")
     if not found:
         pytest.skip("no fxtap program: set FXTAP_PROGRAM")
@@ -26,7 +26,7 @@ def program() -> str:
 
 @pytest.fixture
 def run(program: str, tmp_path: Path) -> Run:
-    """Return a function that runs the program in the test's folder and gives its status, output and messages."""
+    """Return a function that runs the program in the test's folder and returns its status, output and messages."""
 
     def run(*arguments: object, **variables: str) -> subprocess.CompletedProcess[str]:
         environment = {"PATH": os.environ["PATH"], "LC_ALL": "C.UTF-8", "COLUMNS": "80", **variables}
@@ -52,7 +52,7 @@ def unpack(archive: Path, folder: Path) -> None:
 
 @pytest.fixture
 def small(tmp_path: Path) -> Path:
-    """Unpack an indexed dump of two whole steps and a failed one; step 1 overflows, the failed one has a NaN."""
+    """Unpack an indexed dump of two complete steps and a failed one; step 1 overflows, the failed one has a NaN."""
     unpack(DATA / "dumps" / "small.tar.gz", tmp_path)
     return tmp_path / "small"
 

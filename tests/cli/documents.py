@@ -1,4 +1,4 @@
-"""What the documents say to type: commands and Python of the Markdown files and manual pages."""
+"""Commands and Python code in the Markdown files and manual pages."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ COMMAND = re.compile(r"(?:\$ )?((?:FXTAP_\w+=\S+ )*(?:fxtap|python|sqlite3|torch
 
 @dataclass(frozen=True)
 class Piece:
-    """Something to type: `kind` is "shell" or "python" or a block's language; `name` says where it stands."""
+    """A command or code: `kind` is "shell", "python" or a block's language; `name` is its location."""
 
     name: str
     kind: str
@@ -25,7 +25,7 @@ class Piece:
 
 
 def blocks(text: str) -> list[tuple[int, str, str]]:
-    """Line number, language ("" where none is said) and text of each fenced or indented block."""
+    """Return line number, language ("" if none is given) and text of each fenced or indented block."""
     found: list[tuple[int, str, str]] = []
     for match in re.finditer(r"^( *)```(\w*)\n(.*?)^\1```$|(?<=\n\n)((?: {4}[^\n]*\n|\n)+)", text, re.M | re.S):
         line = text.count("\n", 0, match.start()) + 1
@@ -37,7 +37,7 @@ def blocks(text: str) -> list[tuple[int, str, str]]:
 
 
 def is_python(text: str) -> bool:
-    """Whether a block that says no language is Python: it parses, is more than a word, and no [[table]] of TOML."""
+    """Return whether a block without a language is Python: it parses, is more than a word, and is not TOML."""
     if text.startswith("[["):
         return False
     try:
@@ -47,12 +47,12 @@ def is_python(text: str) -> bool:
 
 
 def commands(text: str) -> list[str]:
-    """The commands of a block, without what they print."""
+    """Return the commands of a block, without their output."""
     return [match.group(1) for match in re.finditer(rf"^{COMMAND.pattern}$", text, re.M)]
 
 
 def of_document(path: Path) -> list[Piece]:
-    """Return what a Markdown file says to type. Two blocks may be one with a blank line between: each part counts."""
+    """Return the pieces of a Markdown file. Two blocks separated by a blank line may parse as one: each part counts."""
     pieces = []
     for line, language, text in blocks(path.read_text("utf-8")):
         name = f"{path.name}:{line}"

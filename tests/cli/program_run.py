@@ -1,4 +1,4 @@
-"""What the program's tests pass around."""
+"""Types and helpers shared by the program's tests."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ Run = Callable[..., subprocess.CompletedProcess[str]]
 
 
 def reject_constant(name: str) -> None:
-    """For json.loads: NaN and Infinity are not JSON."""
+    """For json.loads: reject NaN and Infinity, which are not JSON."""
     raise ValueError(f"{name} is not JSON")
 
 
 def strict_json(text: str) -> Any:
-    """What a JSON text says; ValueError where a strict reader would refuse it."""
+    """Parse JSON; ValueError if a strict parser would reject it."""
     return json.loads(text, parse_constant=reject_constant)

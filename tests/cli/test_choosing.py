@@ -1,4 +1,4 @@
-"""Patterns, steps and files that are not there: every command says so, and what is."""
+"""Patterns, steps and files that do not exist: every command reports it, and what exists."""
 
 from __future__ import annotations
 
@@ -69,12 +69,12 @@ def test_a_file_that_is_no_array(run: Run, tmp_path: Path) -> None:
 
 def test_a_long_reason_makes_no_column_wide(run: Run, small: Path) -> None:
     with sqlite3.connect(small / RANK / "fxtap.db") as index:
-        index.execute("UPDATE node SET skipped = 'higher-order operator; what its graphs run is not dumped'"
+        index.execute("UPDATE node SET skipped = 'higher-order operator; its subgraphs are not dumped'"
                       " WHERE target LIKE 'arg%'")  # fmt: skip
     index.close()
     short = run("ls", small, COLUMNS="1000").stdout
     table = run("ls", "-a", small, COLUMNS="1000").stdout
-    reason = "skipped: higher-order operator; what its graphs run is not dumped"
+    reason = "skipped: higher-order operator; its subgraphs are not dumped"
     (line,) = [line for line in table.splitlines() if reason in line]
     before = line.index(reason)
     wide = max(len(line) for line in short.splitlines())

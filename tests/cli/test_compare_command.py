@@ -1,4 +1,4 @@
-"""fxtap compare as its users meet it: exit statuses, reports as text, JSON and CSV, files, signals."""
+"""fxtap compare end to end: exit statuses, reports as text, JSON and CSV, files, signals."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ RANK = "worldsize1_global_rank0"
 
 
 def write_index(rank: Path, version: int) -> None:
-    """An index without rows, of some version."""
+    """Write an index without rows, of some version."""
     with sqlite3.connect(rank / "fxtap.db") as index:
         index.executescript(
             f"PRAGMA application_id = {0x66787470}; PRAGMA user_version = {version}; CREATE TABLE run(id);"
@@ -36,7 +36,7 @@ def write_index(rank: Path, version: int) -> None:
 
 @pytest.fixture
 def chains(tmp_path: Path) -> Path:
-    """Dumps `good`, `again` and `bad` (operator 4 is wrong)."""
+    """Make dumps `good`, `again` and `bad` (operator 4 is wrong)."""
     write_chain(tmp_path / "good")
     write_chain(tmp_path / "again")
     write_chain(tmp_path / "bad", wrong=4)
@@ -122,7 +122,7 @@ def test_folders_of_two_steps(run: Run, chains: Path) -> None:
 
 
 def test_stopping_early_is_the_same_every_time(run: Run, tmp_path: Path) -> None:
-    """Other threads are beyond the first difference by then; without an index only files tell dtypes and shapes."""
+    """Other threads are past the first difference by then; without an index only files have dtypes and shapes."""
     for step in range(40):
         for side in ("good", "bad"):
             wrong = 5 if side == "bad" and step == 1 else None
@@ -205,7 +205,7 @@ def test_what_cannot_be_read_is_named_and_the_rest_compared(run: Run, chains: Pa
 
 
 def test_bytes_after_the_data_are_a_warning(run: Run, chains: Path) -> None:
-    """The values are compared all the same; one warning a pair, in every report and out of shards too."""
+    """The values are still compared; one warning per pair, in every report and also from shards."""
     for side, i, extra in (("good", 2, 3), ("again", 5, 300), ("good", 6, 1), ("again", 6, 2), ("bad", 8, 5)):
         (path,) = (chains / side / STEP).glob(f"mul_{i}-*OUTPUT*")
         with path.open("ab") as file:
@@ -235,7 +235,7 @@ def test_bytes_after_the_data_are_a_warning(run: Run, chains: Path) -> None:
 
 
 def test_an_index_from_the_future_among_others(run: Run, tmp_path: Path) -> None:
-    """The rank that it belongs to is read by names, the others as ever."""
+    """Its rank is read by file names, the others as usual."""
     for side in ("good", "bad"):
         for rank in range(2):
             step = f"worldsize2_global_rank{rank}/graph_1/0"
@@ -386,7 +386,7 @@ def test_an_interrupt_ends_it_without_a_trace(program: str, tmp_path: Path) -> N
     time.sleep(0.15)
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=30)
-    assert process.returncode in (-signal.SIGINT, 0)  # 0: it was quicker than we were
+    assert process.returncode in (-signal.SIGINT, 0)  # 0: it finished before the signal
     assert err == b""
     if process.returncode != 0:
         assert out == b""
@@ -431,7 +431,7 @@ def test_values_that_are_not_finite_are_counted_and_placed(
 
 
 def test_thousands_that_are_not_finite_show_the_first(run: Run, tmp_path: Path) -> None:
-    """The first of all, in whatever parts the tensor is read."""
+    """The first element in row-major order, however the tensor is split for reading."""
     golden = np.ones(50_000, dtype=np.float32)
     target = golden.copy()
     target[7::5] = np.nan

@@ -1,4 +1,4 @@
-"""The comparison's page in a real browser: renders without a complaint, searches, sorts, and keeps names text."""
+"""The comparison's page in a real browser: renders without errors, searches, sorts, and shows names as text."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def test_a_malicious_name_stays_text(run: Run, browser: Browser, tmp_path: Path)
 
 @pytest.mark.parametrize("is_placed", [True, False])
 def test_what_lies_between_is_placed(is_placed: bool, run: Run, browser: Browser, tmp_path: Path) -> None:
-    """The chains here have no operators that one side alone has: the page's data are given some."""
+    """The chains here have no operators on one side only, so some are added to the page's data."""
     write_chain(tmp_path / "good")
     write_chain(tmp_path / "bad", wrong=4)
     page = make_page(run, tmp_path, tmp_path / "good", tmp_path / "bad")
@@ -170,7 +170,7 @@ def test_fifty_thousand_rows(run: Run, browser: Browser, tmp_path: Path) -> None
 
 
 def train(root: Path, wrong: str, n_steps: int = 6) -> None:
-    """Dump a small training run, optimizer aside, in which one thing may be wrong."""
+    """Dump a small training run, without the optimizer, in which one operator may be wrong."""
     torch = pytest.importorskip("torch")
     pytest.importorskip("fxtap")
     torch.manual_seed(0)
@@ -249,7 +249,7 @@ def test_one_step_needs_no_column_of_steps(chain: Browser) -> None:
 
 
 def test_rows_stand_in_order_of_execution(training: Browser) -> None:
-    """A backward stands behind its own forward."""
+    """A backward graph comes after its own forward graph."""
     calls = training.value("pairs.map(groupOf).map(g => [g[2], g[1]])")
     order = list(dict.fromkeys(map(tuple, calls)))
     forward, backward = sorted({graph for _, graph in order})
@@ -276,7 +276,7 @@ def test_weights_of_a_call_are_one_place(run: Run, browser: Browser, trained: Pa
 
 
 def test_the_page_holds_each_text_once(run: Run, trained: Path, tmp_path: Path) -> None:
-    """A step more costs numbers alone: names, lines and modules are there already."""
+    """A further step adds only numbers: names, lines and modules are already there."""
     page = make_page(run, tmp_path, trained / "nothing", trained / "gelu").read_text()
     data = json.loads(re.search(r'<script id="data" type="application/json">(.*?)</script>', page, re.S)[1])  # type: ignore[index]
     assert len(data["texts"]) == len(set(data["texts"]))
@@ -289,7 +289,7 @@ def test_the_page_holds_each_text_once(run: Run, trained: Path, tmp_path: Path) 
 def test_what_is_written_differently_looks_like_no_failure(
     is_missing: bool, run: Run, browser: Browser, tmp_path: Path
 ) -> None:
-    """A tensor that target alone has; in the page's data, which a reader may trust, it is missing or is not."""
+    """A tensor on the target side only; in the page's data it is missing or not."""
     write_chain(tmp_path / "good")
     write_chain(tmp_path / "bad")
     folder = tmp_path / "bad" / "worldsize1_global_rank0" / "graph_1" / "0"

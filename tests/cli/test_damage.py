@@ -20,7 +20,7 @@ RANK = "worldsize1_global_rank0"
 
 
 def damaged(folder: Path, name: str) -> Path:
-    """One file of step 0, its own and writable."""
+    """Return one file of step 0, writable and with one name."""
     path = next((folder / RANK / "graph_1" / "0").glob(f"{name}.*"))
     data = path.read_bytes()
     path.unlink()
@@ -71,7 +71,7 @@ def test_every_kind_of_damage(run: Run, small: Path) -> None:
 
 
 class Hostile:
-    """Unpickled, it leaves a mark."""
+    """Leaves a mark when unpickled."""
 
     def __reduce__(self) -> tuple[object, tuple[str]]:
         return (os.system, ("touch marker",))
@@ -100,7 +100,7 @@ def test_a_pickle_is_refused_and_never_run(descr: object, shape: tuple[int, ...]
 
 
 def header(dictionary: str, version: int = 1, length: int | None = None) -> bytes:
-    """A header of an .npy file; `length` is the one that it claims to have."""
+    """Return a header of an .npy file; `length` is the length that it declares."""
     text = dictionary.encode() + b"\n"
     field = (len(text) if length is None else length).to_bytes(2 if version == 1 else 4, "little")
     return b"\x93NUMPY" + bytes([version, 0]) + field + text
@@ -232,7 +232,7 @@ def cut_while_compared(program: str, folder: Path) -> tuple[int, str]:
 def test_a_file_that_is_cut_while_it_is_read(program: str, tmp_path: Path) -> None:
     for _ in range(20):
         status, messages = cut_while_compared(program, tmp_path)
-        if status != 0:  # else we came too late
+        if status != 0:  # otherwise it was truncated too late
             break
     assert status == 2
     assert messages.startswith("fxtap: ") and messages.count("\n") == 1 and "cut off" in messages

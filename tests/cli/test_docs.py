@@ -1,4 +1,4 @@
-"""The documents keep their word: their commands run, their Python runs, their links lead somewhere."""
+"""The documents are right: their commands and Python code run, their links exist."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ NOT_RUN = {
     "fxtap run --path good torchrun": "as the line before it, for which torchrun need not be on PATH",
 }
 
-# Dumps under the names that the documents use, of one small model: several steps, two ranks, two graphs.
+# Dumps under the names used in the documents, of one small model: several steps, two ranks, two graphs.
 MODEL = """
 import torch
 from torch import nn
@@ -95,7 +95,7 @@ TRAIN = "import sys\nfrom model import *\nassert sys.argv[1:] in ([], ['--epochs
 
 @pytest.fixture(scope="session")
 def dumps(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Make the dumps that the documents speak of, once."""
+    """Make the dumps that the documents use, once."""
     folder = tmp_path_factory.mktemp("documents")
     (folder / "model.py").write_text(MODEL)
     (folder / "train.py").write_text(TRAIN)
@@ -106,7 +106,7 @@ def dumps(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def place(dumps: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Go to an empty folder from which the dumps can be seen."""
+    """Change to an empty folder with links to the dumps."""
     for path in dumps.iterdir():
         (tmp_path / path.name).symlink_to(path)
     monkeypatch.chdir(tmp_path)
@@ -114,7 +114,7 @@ def place(dumps: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def choose_dump(place: Path, command: str) -> None:
-    """Let "dump" be what the command is about, and nothing what it makes itself."""
+    """Link "dump" to the dump that the command needs; remove what the command itself creates."""
     made = re.search(r"(?:--path |FXTAP_PATH=)(\w+)", command)
     if made:
         (place / made.group(1)).unlink()
@@ -154,7 +154,7 @@ def test_command_runs(piece: Piece, place: Path, program: str) -> None:
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
 def test_python_runs(document: Path, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A document's Python runs from top to bottom, in one session, as a reader would type it."""
+    """The Python code of a document runs from top to bottom, in one session."""
     pieces = [piece for piece in of_document(document) if piece.kind == "python" and "from torchair" not in piece.text]
     if not pieces:
         pytest.skip("no Python in it")
@@ -163,11 +163,11 @@ def test_python_runs(document: Path, place: Path, monkeypatch: pytest.MonkeyPatc
     import fxtap
 
     module = ModuleType("document")
-    monkeypatch.setitem(sys.modules, "document", module)  # where torch looks for the globals of a function
+    monkeypatch.setitem(sys.modules, "document", module)  # torch looks up the globals of a function there
     names: dict[str, Any] = vars(module)
     names.update(torch=torch, fxtap=fxtap, config=fxtap.CompilerConfig())
     exec((place / "model.py").read_text(), names)
-    for name in ("dump", "good"):  # what the text writes before it reads it
+    for name in ("dump", "good"):  # the text writes these before it reads them
         if f'fxtap.dump("{name}"' in document.read_text() or f'path = "./{name}"' in document.read_text():
             (place / name).unlink()
     for piece in pieces:
@@ -176,7 +176,7 @@ def test_python_runs(document: Path, place: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def test_documents_have_what_is_tested() -> None:
-    """The finders above find: an empty list would pass every test."""
+    """The finders above find something: an empty list would pass every test."""
     assert len(SHELL) > 25
     assert RULES
     assert sum(piece.kind == "python" for piece in PIECES) > 8

@@ -1,4 +1,4 @@
-"""The examples for C and C++, built by CMake: what they say of themselves is so. And the program of docs/from-c.md."""
+"""The examples in C and C++, built by CMake, do what they claim; so does the program of docs/from-c.md."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_runs_of_a_server_pair_by_request(run: Run, tmp_path: Path) -> None:
 
 
 def test_a_server_goes_on_without_room(run: Run, tmp_path: Path) -> None:
-    """Files may have 384 KiB: that is met by the index, after some requests."""
+    """With a file size limit of 384 KiB, which the index reaches after some requests."""
 
     def limit() -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (384 << 10, resource.RLIM_INFINITY))

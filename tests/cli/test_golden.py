@@ -1,4 +1,4 @@
-"""What the program prints, to the letter. FXTAP_UPDATE_GOLDEN=1 writes the files anew: read the difference."""
+"""The program's output, byte for byte. FXTAP_UPDATE_GOLDEN=1 rewrites the files: review the diff."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""fxtap graph: formats, parts, files, and what it refuses."""
+"""fxtap graph: formats, subgraphs, files, and errors."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_around_finds_the_graph(run: Run, small: Path) -> None:
     assert done.stdout == run("graph", small, "--around", "mul", "--hops", "0", "--graph", "2").stdout
     done = run("graph", small, "--around", "sum_1")
     assert done.returncode == 2 and 'graphs 1, 2 have a node "sum_1": choose one with --graph G' in done.stderr
-    assert len(done.stdout.splitlines()) == 3  # the titles and the two
+    assert len(done.stdout.splitlines()) == 3  # the titles and the two operators
     assert 'no operator "mull" in ' in run("graph", small, "--around", "mull").stderr
     assert "did you mean mul?" in run("graph", small, "--around", "mull").stderr
     assert "2 graphs: choose one" in run("graph", small).stderr

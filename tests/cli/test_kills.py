@@ -1,4 +1,4 @@
-"""Killed at any moment, a Python run leaves a dump of which `fxtap check` says exactly what is not whole."""
+"""A Python run killed at any moment leaves a dump in which `fxtap check` finds exactly what is incomplete."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 N_KILLS = 200
 
-# One process imports torch once; each of its forked children dumps step after step until it is killed.
+# One process imports torch once; each of its forked children dumps steps until it is killed.
 CODE = """
 import os, random, signal, sys, time, torch, fxtap
 torch.set_num_threads(1)
@@ -45,7 +45,7 @@ for _ in range(n_kills):
 
 
 def is_whole(path: Path) -> bool:
-    """Whether NumPy reads a file."""
+    """Return whether NumPy can read a file."""
     try:
         np.load(path, allow_pickle=False)
     except (ValueError, EOFError):
@@ -70,10 +70,10 @@ def test_killed_at_any_moment(program: str, sync: str, tmp_path: Path) -> None:
     report = json.loads(checked.stdout)
     rank = tmp_path / "out" / "worldsize1_global_rank0"
     partial = {str(path) for path in rank.glob("graph_*/.*.partial")}
-    assert partial  # a step was cut
+    assert partial  # a step was interrupted
     steps = [path for path in rank.glob("graph_*/*") if path.name.isdigit()]
     assert len(steps) >= 5
-    for step in steps:  # what is under a step's name is whole
+    for step in steps:  # files below a step's name are complete
         files = list(step.glob("*.npy"))
         assert len(files) == 50 and len(list(step.iterdir())) == 50, step
         for path in files:

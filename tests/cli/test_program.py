@@ -1,4 +1,4 @@
-"""The program as its users meet it: exit statuses, hostile input, pipes, signals, environment."""
+"""The program end to end: exit statuses, hostile input, pipes, signals, environment."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ def test_width(run: Run, toy: Path) -> None:
 
 
 def save_outputs(root: Path, arrays: dict[str, object]) -> None:
-    """Write a dump without an index, an operator for each array."""
+    """Write a dump without an index, with one operator per array."""
     folder = root / RANK / "graph_1" / "0"
     folder.mkdir(parents=True)
     for i, (name, array) in enumerate(arrays.items()):
@@ -203,7 +203,7 @@ def test_short_lists_are_shown_in_one_line(run: Run, tmp_path: Path) -> None:
     assert " = [-1e-05, " in run("show", "dump", "wide", COLUMNS="120").stdout
     narrow = run("show", "dump", "wide").stdout
     assert " = [" not in narrow and "mean" in narrow
-    assert "..." not in narrow.splitlines()[-2]  # eight values, none left out
+    assert "..." not in narrow.splitlines()[-2]  # eight values, all shown
     assert max(map(len, run("show", "dump", "grid").stdout.splitlines()[:-1])) <= 80
     assert run("show", "dump", "grid", COLUMNS="100").stdout.count("           1") == 64
 
@@ -321,7 +321,7 @@ def test_run_hands_the_script_to_python(run: Run, tmp_path: Path) -> None:
     assert done.stdout.splitlines()[2:] == [
         "[run-script]", "[-m]", "[train]", "[--lr]", "[1]", f"FXTAP_PYTHON={stub}", "FXTAP_TYPE=npy",
     ]  # fmt: skip
-    for how in (["--python=~/python"], []):  # what no shell expands
+    for how in (["--python=~/python"], []):  # not expanded by a shell
         assert run("run", *how, "s.py", FXTAP_PYTHON="~/python", HOME=str(tmp_path)).returncode == 7
 
 
@@ -331,7 +331,7 @@ def test_run_hands_the_script_to_python(run: Run, tmp_path: Path) -> None:
 def test_ctrl_c_ends_a_check_at_once(program: str, tmp_path: Path) -> None:
     for i in range(4):
         path = tmp_path / f"{i}.npy"
-        with path.open("wb") as file:  # sparse: 256 MiB that take no room on the disk
+        with path.open("wb") as file:  # sparse: 256 MiB without disk space
             np.lib.format.write_array_header_1_0(file, {"descr": "<f4", "fortran_order": False, "shape": (1 << 26,)})
             file.truncate(file.tell() + (4 << 26))
     process = subprocess.Popen([program, "check", str(tmp_path)], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
@@ -409,7 +409,7 @@ def test_help_begins_alike(run: Run, command: str) -> None:
 
 
 def test_help_of_a_command(run: Run) -> None:
-    """``fxtap help COMMAND`` is ``fxtap COMMAND --help``; of what is no command it fails."""
+    """``fxtap help COMMAND`` equals ``fxtap COMMAND --help``, and fails for an unknown command."""
     assert run("help", "ls").stdout == run("ls", "--help").stdout
     assert run("help").stdout == run("--help").stdout
     assert run("help", "nonsense").returncode == 2
@@ -417,7 +417,7 @@ def test_help_of_a_command(run: Run) -> None:
 
 @pytest.mark.parametrize(("low", "high"), [(1e8, 1e8 + 5), (-1.5e308, 1.5e308), (1.0, 1.0 + 1e-12), (-1.0, 3.0)])
 def test_edges_of_a_histogram_are_told_apart(low: float, high: float, run: Run, tmp_path: Path) -> None:
-    """Also where the range is narrow, and where its width is beyond float64."""
+    """Also if the range is narrow, or its width exceeds float64."""
     folder = tmp_path / "worldsize1_global_rank0" / "graph_1" / "0"
     folder.mkdir(parents=True)
     part = np.linspace(0, 1, 64)

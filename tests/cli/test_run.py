@@ -1,4 +1,4 @@
-"""`fxtap run` end to end: an unedited script, PyTorch, a dump that the other commands read."""
+"""`fxtap run` end to end: an unedited script, PyTorch, and a dump that the other commands read."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_a_python_without_fxtap(program: str, tmp_path: Path) -> None:
     bare = tmp_path / "python-bare"
     bare.write_text(f'#!/bin/sh\nexec "{sys.executable}" -I -S "$@"\n')
     bare.chmod(0o755)
-    (tmp_path / "fxtap").mkdir()  # as a clone in the working directory: no package
+    (tmp_path / "fxtap").mkdir()  # like a clone in the working directory: not a package
     for how in (["--python", str(bare)], []):
         done = subprocess.run(
             [program, "run", *how, "script.py"],

@@ -1,4 +1,4 @@
-"""The wheel: what is in it, and that it runs in an environment of its own."""
+"""The wheel: its contents, and that it runs in a separate environment."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.long
 
 
 def call(*words: object, cwd: Path) -> str:
-    """Output of a command that must succeed."""
+    """Return the output of a command that must succeed."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("FXTAP_", "PYTHON"))}
     done = subprocess.run(
         list(map(str, words)), cwd=cwd, env=environment, capture_output=True, text=True, timeout=580, check=False
@@ -44,7 +44,7 @@ def test_wheel(tmp_path: Path) -> None:
     python = tmp_path / "env" / "bin" / "python"
     site = Path(call(python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))", cwd=tmp_path).strip())
     call(*pip, "--python", python, "install", "--no-deps", "--no-index", wheel, cwd=tmp_path)
-    (site / "torch.pth").write_text(sysconfig.get_path("purelib") + "\n")  # PyTorch is not installed once more
+    (site / "torch.pth").write_text(sysconfig.get_path("purelib") + "\n")  # PyTorch is not installed again
     program = tmp_path / "env" / "bin" / "fxtap"
     (tmp_path / "script.py").write_text(
         "import torch, fxtap\nprint(fxtap.__file__)\nprint(torch.compile(torch.sin)(torch.zeros(2)).tolist())\n"

@@ -1,4 +1,4 @@
-"""AOTAutograd's graphs with the arguments that they were called with, caught before they ran."""
+"""AOTAutograd's graphs with the arguments of their first calls, captured before they ran."""
 
 import importlib.util
 import sys
@@ -21,7 +21,7 @@ DATA = Path(__file__).parent.parent / "data" / "torchair"
 
 
 def load_models() -> ModuleType:
-    """The reference models."""
+    """Return the module of reference models."""
     name = "torchair_models"
     if name not in sys.modules:
         spec = importlib.util.spec_from_file_location(name, DATA / "models.py")
@@ -49,7 +49,7 @@ class Captured:
 
 
 def catch(function: Callable[..., Any], steps: Sequence[tuple[Any, ...]], **options: Any) -> list[Captured]:
-    """Compile, call once with each of `steps`, and for a result with gradients go backwards."""
+    """Compile, call once with each of `steps`, and run backward if the result requires grad."""
     caught: list[Captured] = []
 
     def compiler(kind: str) -> Callable[..., Any]:
@@ -84,7 +84,7 @@ def catch(function: Callable[..., Any], steps: Sequence[tuple[Any, ...]], **opti
 
 @cache
 def catch_model(name: str) -> list[Captured]:
-    """The graphs of a reference model, at its first step. Nobody changes them."""
+    """Return the graphs of a reference model at its first step. They must not be modified."""
     case = load_models().get(name)
     kernels: AbstractContextManager[Any] = sdpa_kernel(SDPBackend.MATH) if "math" in name else nullcontext()
     with kernels, nullcontext() if case.train else torch.no_grad():

@@ -11,7 +11,7 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
 @pytest.fixture(autouse=True)
 def clean_slate(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Each test compiles afresh, from seed 0, without FXTAP_ variables."""
+    """Reset the compiler, seed torch with 0, and remove FXTAP_ variables before each test."""
     for name in [name for name in os.environ if name.startswith("FXTAP_")]:
         monkeypatch.delenv(name)
     torch._dynamo.reset()

@@ -1,4 +1,4 @@
-"""Constants that a graph may hold, and whether two are the same."""
+"""Constants that a graph may contain, and a comparison of two constants."""
 
 import math
 from typing import Any
@@ -7,7 +7,7 @@ import torch
 
 
 def same(a: Any, b: Any) -> bool:
-    """Equal to the bit, of the same types."""
+    """Return whether two constants are equal bit for bit, with equal types."""
     if type(a) is not type(b):
         return False
     if isinstance(a, torch.Tensor):

@@ -1,4 +1,4 @@
-"""The measured corpus of small graphs (tests/data/torchair/ops.jsonl.gz) as graph records, through the C API."""
+"""The recorded corpus of small graphs (tests/data/torchair/ops.jsonl.gz) as graph records, through the C API."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def array(values: list[int]) -> Any:
 
 
 class Builder:
-    """A record, node by node."""
+    """A record, built node by node."""
 
     def __init__(self) -> None:
         self.lib = library()
@@ -195,7 +195,7 @@ class Builder:
         self.nodes[name] = self.add("node", C.byref(desc))
 
     def finish(self) -> _core.Graph:
-        """The record, given to the extension."""
+        """The record as an object of the extension."""
         data, length = C.c_void_p(), C.c_size_t()
         self.check(self.lib.fxtap_graph_serialise(self.graph, C.byref(data), C.byref(length)))
         record = _core.Graph.from_bytes(C.string_at(data, length.value))
@@ -208,7 +208,7 @@ class Builder:
 
 
 def split(text: str) -> list[str]:
-    """At the commas outside brackets."""
+    """Split at the commas outside brackets."""
     parts, depth, part = [], 0, ""
     for character in text:
         if character == "," and depth == 0:
@@ -221,7 +221,7 @@ def split(text: str) -> list[str]:
 
 
 def parse_meta(text: str) -> Any:
-    """ "float32[2, s77]", "SymInt(s77)", a list of them."""
+    """Parse "float32[2, s77]", "SymInt(s77)", or a list of them."""
     symbol = re.fullmatch(r"(Sym\w+)\((.*)\)", text)
     if symbol:
         return Symbol(V_SYMBOLS[symbol[1]], symbol[2])
@@ -240,7 +240,7 @@ def parse_meta(text: str) -> Any:
 
 
 def convert(node: ast.AST, names: set[str]) -> Any:
-    """An argument as it was written."""
+    """Parse an argument as it was printed."""
     if isinstance(node, ast.Constant):
         return node.value
     if isinstance(node, ast.Name):
@@ -261,11 +261,11 @@ def convert(node: ast.AST, names: set[str]) -> Any:
     return Text(V_DEVICE, node.keywords[0].value.value)  # type: ignore[attr-defined]
 
 
-# ---- strides, which the corpus does not have: the nodes are run on fake tensors ----
+# ---- strides, which the corpus does not have: the nodes run on fake tensors ----
 
 
 def concrete_inputs(row: dict[str, Any]) -> dict[str, Any]:
-    """Placeholder -> a fake tensor of the size that it was called with, or a number."""
+    """Map each placeholder to a fake tensor of its size, or to a number."""
     free = [tuple(entry) for entry in row["inputs"] if isinstance(entry, list)]
     values: dict[str, Any] = {}
     sizes: dict[str, int] = {}
@@ -288,7 +288,7 @@ def concrete_inputs(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def resolve(target: str) -> Any:
-    """The function of a target."""
+    """Return the function of a target."""
     if target.startswith("operator."):
         return getattr(operator, target[9:])
     if target.startswith("math."):
@@ -302,7 +302,7 @@ def resolve(target: str) -> Any:
 
 
 def run_fake(target: str, arguments: Any, keywords: dict[str, Any], values: dict[str, Any]) -> Any:
-    """What a node gives on fake tensors; None where it cannot be run."""
+    """Return the result of a node on fake tensors, or None if it cannot be run."""
 
     def real(value: Any) -> Any:
         if isinstance(value, Ref):
@@ -336,19 +336,19 @@ def nodes_of(row: dict[str, Any]) -> list[list[str]]:
 
 
 def constants(row: dict[str, Any]) -> Iterator[bytes]:
-    """The values of the graph's constants, which only stand in the py form."""
+    """Return the values of the graph's constants, which only the py form has."""
     for text in re.findall(r"(?<!\w)tensor\((?:[^()]|\([^()]*\))*\)", row.get("py", "")):
         if not text.startswith("tensor([]"):
             tensor = eval(text, {"tensor": torch.tensor, "torch": torch, "inf": math.inf, "nan": math.nan})
             yield bytes(tensor.contiguous().reshape(-1).view(torch.uint8).numpy())
 
 
-#: where strides decide: the passes take these away when nothing changes
+# the passes remove these when they change nothing, which depends on strides
 GIVE_BACK = re.compile(r"aten\.(clone|copy|slice|slice_scatter|view|alias|repeat|cat)\b|prims\.convert_element_type")
 
 
 def record_of(row: dict[str, Any]) -> _core.Graph:
-    """The AOT graph of a row. A node has a stack trace where its FX line is in the py form."""
+    """Build the AOT graph of a row. A node has a stack trace if its FX line is in the py form."""
     builder, names = Builder(), set[str]()
     traced = set(re.findall(r"^## FX Code: (\w+)[: ]", row.get("py", ""), re.M))
     has_constants = any(target.startswith("get_attr") for _, target, *_ in nodes_of(row))

@@ -1,4 +1,4 @@
-"""What several test modules need to look at dumps."""
+"""Helpers for test modules that inspect dumps."""
 
 import re
 import subprocess
@@ -28,12 +28,12 @@ def dumping(root: Path, **options: Any) -> Backend:
 
 
 def run(root: Path, function: Callable[..., Any], *arguments: Any, dynamic: bool | None = None, **options: Any) -> Any:
-    """Compile and call a function once, with a dump on."""
+    """Compile and call a function once with a dump enabled."""
     return torch.compile(function, backend=dumping(root, **options), dynamic=dynamic)(*arguments)
 
 
 def python(code: str, cwd: Path, *arguments: str, timeout: float = 120) -> subprocess.CompletedProcess[str]:
-    """Run code in a process of its own, in a folder."""
+    """Run code in a separate process, in a folder."""
     return subprocess.run(
         [sys.executable, "-c", textwrap.dedent(code), *arguments],
         cwd=cwd,
@@ -45,21 +45,21 @@ def python(code: str, cwd: Path, *arguments: str, timeout: float = 120) -> subpr
 
 
 def graphs(root: Path) -> list[Path]:
-    """Graph folders, in order of compilation."""
+    """Return the graph folders, in order of compilation."""
     return sorted(root.glob("*/graph_*"), key=lambda path: int(path.name.removeprefix("graph_")))
 
 
 def stems(folder: Path) -> list[str]:
-    """Names without time stamp of a step's files, sorted."""
+    """Return the names without time stamp of a step's files, sorted."""
     return sorted(STAMP.sub("", path.name) for path in folder.glob("*.npy"))
 
 
 def nodes(folder: Path) -> set[str]:
-    """Names of the nodes that a step's files are of."""
+    """Return the names of the nodes that have files in a step."""
     return {path.name.partition("-")[0] for path in folder.glob("*.npy")}
 
 
 def load(folder: Path, stem: str) -> np.ndarray[Any, Any]:
-    """Load the one file of a step with this name."""
+    """Load the only file of a step with this name."""
     (path,) = [path for path in folder.glob("*.npy") if STAMP.sub("", path.name) == stem]
     return np.load(path, allow_pickle=False)

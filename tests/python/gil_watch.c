@@ -1,6 +1,6 @@
 /*
- * Preloaded into Python: tells on stderr of each call that opens, makes, looks at, moves or links a file below a folder
- * named "watched" while its thread holds the GIL, and at exit how many there were in all.
+ * Preloaded into Python: reports on stderr each call that opens, creates, stats, moves or links a file below a folder
+ * named "watched" while its thread holds the GIL, and at exit the total number of such calls.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -38,7 +38,7 @@ static void watch(const char *call, int dir_fd, const char *path)
     }
 }
 
-__attribute__((destructor)) static void tell(void)
+__attribute__((destructor)) static void report(void)
 {
     fprintf(stderr, "watched: %d\n", n_calls);
 }
@@ -54,7 +54,7 @@ __attribute__((destructor)) static void tell(void)
         return real arguments;                                                                                         \
     }
 
-/* Callers that pass no mode leave it undefined, and nobody reads it. */
+/* If a caller passes no mode, it is undefined, and not used. */
 WATCH(int, openat, (int at, const char *path, int flags, mode_t mode), at, path, (at, path, flags, mode))
 WATCH(int, openat64, (int at, const char *path, int flags, mode_t mode), at, path, (at, path, flags, mode))
 WATCH(int, open, (const char *path, int flags, mode_t mode), -1, path, (path, flags, mode))

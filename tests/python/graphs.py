@@ -1,4 +1,4 @@
-"""Graphs made by hand or traced, their programs, and what a program left on disk."""
+"""Graphs built by hand or traced, their programs, and the files that a program wrote."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _lock = threading.Lock()
 
 
 def build(make: Callable[..., Any], *names: str) -> GraphModule:
-    """The graph of `make(graph, *placeholders)`, which returns the output."""
+    """Return the graph of `make(graph, *placeholders)`, which returns the output."""
     graph = Graph()
     inputs = [graph.placeholder(name) for name in names]
     graph.output(make(graph, *inputs))
@@ -31,7 +31,7 @@ def build(make: Callable[..., Any], *names: str) -> GraphModule:
 
 
 def chain(*targets: Any) -> GraphModule:
-    """x through functions of one argument."""
+    """Return a graph that applies functions of one argument to x."""
 
     def make(graph: Graph, x: Node) -> Node:
         for target in targets:
@@ -42,13 +42,13 @@ def chain(*targets: Any) -> GraphModule:
 
 
 def trace(function: Callable[..., Any], *arguments: Any) -> GraphModule:
-    """The ATen graph of a function."""
+    """Return the ATen graph of a function."""
     return make_fx(function)(*arguments)
 
 
 @dataclass
 class Dumped:
-    """A program that dumps, and its folder."""
+    """Return a program that dumps, and its folder."""
 
     gm: GraphModule
     path: Path
@@ -74,7 +74,7 @@ class Dumped:
         return Path(self.dump.rank_path) / f"graph_{self.graph_id}"
 
     def files(self, step: int = 0) -> dict[str, Path]:
-        """Name without time stamp -> file."""
+        """Return name without time stamp -> file."""
         found = {}
         for file in sorted((self.folder / str(step)).glob("*.npy")):
             name = re.sub(r"\.\d{20}\.npy$", "", file.name)
@@ -98,7 +98,7 @@ class Dumped:
             database.close()
 
     def skipped(self) -> dict[str, str]:
-        """NODE.IO.POSITION -> what stood there."""
+        """Return NODE.IO.POSITION -> the reason, for values that were not saved."""
         rows = self.index(
             "SELECT node.name, slot.io, slot.position, tensor.skipped FROM tensor JOIN slot ON slot.id = slot_id"
             " JOIN node ON node.id = node_id WHERE tensor.skipped IS NOT NULL"
@@ -110,7 +110,7 @@ class Dumped:
 
 
 def same(a: Any, b: Any) -> bool:
-    """Bit for bit, through containers."""
+    """Return whether two values are equal bit for bit, including containers."""
     if isinstance(a, torch.Tensor):
         if a.shape != b.shape or a.dtype != b.dtype or a.stride() != b.stride():
             return False

@@ -1,4 +1,4 @@
-/* Preloaded: no file can be locked; the environment's LOCK_ERRNO says what the system answers. */
+/* Preloaded: no file can be locked; the errno of an attempt is LOCK_ERRNO in the environment. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>

@@ -1,4 +1,4 @@
-"""The metrics of a pair, computed another way: NumPy's long double, and Python's integers where NumPy's would wrap."""
+"""The metrics of a pair, computed independently: with NumPy's long double, and Python's integers where NumPy wraps."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ TOLERANCES = {
     "float8_e4m3fn": (0.125, 1e-5),
     "float8_e4m3fnuz": (0.125, 1e-5),
 }
-"""torch.testing.assert_close's; integers and bool are compared exactly."""
+"""The tolerances of torch.testing.assert_close; integers and bool are compared exactly."""
 
 FROM_DUMPS = ("bfloat16", "float8_e5m2", "float8_e5m2fnuz", "float8_e4m3fn", "float8_e4m3fnuz")
-"""Saved as float32, and judged as what they were."""
+"""Saved as float32 but judged in the original dtype."""
 
 _PLACES = {"float16": np.int16, "float32": np.int32, "float64": np.int64}
 
 
 def judged(golden: Array, target: Array) -> str:
-    """The less precise of both dtypes."""
+    """Return the less precise of both dtypes."""
     names = (golden.dtype.name, target.dtype.name)
     for name in TOLERANCES:
         if name in names:
@@ -41,7 +41,7 @@ def judged(golden: Array, target: Array) -> str:
 
 @dataclass
 class Metrics:
-    """What a comparison of two arrays should find; `slack` fields are bounds."""
+    """The expected result of comparing two arrays; `slack` fields are bounds."""
 
     max_abs_err: float
     max_rel_err: float
@@ -58,13 +58,13 @@ class Metrics:
     inf_mismatched: int
     n_finite: int
     errors: Array
-    """e of every element in row-major order; NaN where a side is not finite."""
+    """|a - b| of every element in row-major order; NaN if a side is not finite"""
     ratios: Array
-    """e / |b|; NaN where golden is 0 too."""
+    """|a - b| / |b|; NaN if both golden and the error are 0"""
 
 
 def _wide(array: Array) -> Array:
-    """Values as they are, in a type whose arithmetic does not lose any of them."""
+    """Convert values to a type whose arithmetic is exact enough for all of them."""
     flat = array.reshape(-1)  # row-major, whatever the memory order
     if array.dtype.kind in "biu":
         return np.array([int(value) for value in flat.tolist()] or [], dtype=object)
@@ -72,9 +72,9 @@ def _wide(array: Array) -> Array:
 
 
 def _places(array: Array, dtype: str) -> list[int]:
-    """Of each value in the order of all numbers of a dtype; -0.0 and 0.0 are one."""
+    """Return each value's rank among all numbers of a dtype; -0.0 and 0.0 have the same rank."""
     narrow = array.reshape(-1)
-    if dtype == "bfloat16":  # the upper half of the float32 that it was saved as
+    if dtype == "bfloat16":  # the upper half of the float32 in which it was saved
         halves = (narrow.view(np.uint32) >> 16).astype(np.uint16).view(np.int16).tolist()
         return [value if value >= 0 else -32768 - value for value in halves]
     if dtype == "float16" and narrow.dtype == np.float64:
@@ -92,7 +92,7 @@ def _max_ulp(golden: Array, target: Array, finite: Array, dtype: str) -> float:
 
 
 def _not_finite(golden: Array, target: Array) -> tuple[Array, Array, Array, Array]:
-    """Which pairs are finite, equal though not finite, NaN on one side alone, and infinite otherwise."""
+    """Return which pairs are finite, equal but not finite, NaN on one side only, and otherwise infinite."""
     b, a = golden.reshape(-1), target.reshape(-1)
     finite = np.isfinite(b) & np.isfinite(a)
     nans = np.isnan(b), np.isnan(a)
@@ -108,7 +108,7 @@ def _not_finite(golden: Array, target: Array) -> tuple[Array, Array, Array, Arra
 
 
 def _count(errors: Array, limits: Array) -> tuple[int, int]:
-    """How many errors are within limits, counted a little too strictly and a little too kindly."""
+    """Return lower and upper bounds for the number of errors within the limits."""
     with np.errstate(over="ignore"):
         limits = limits.astype(np.longdouble)
         strict = int((errors <= limits * (1 - np.longdouble(1e-12))).sum())
@@ -118,9 +118,9 @@ def _count(errors: Array, limits: Array) -> tuple[int, int]:
 
 
 def measure(golden: Array, target: Array, recorded: str | None = None) -> Metrics:
-    """Compare two arrays of one shape, both of floats, of complex numbers, of integers or of bools.
+    """Compare two arrays of one shape, both of floats, complex numbers, integers or bools.
 
-    `recorded` is the dtype that they had before they were saved.
+    `recorded` is their dtype before they were saved.
     """
     dtype = recorded or judged(golden, target)
     finite, equal, nan, inf = _not_finite(golden, target)

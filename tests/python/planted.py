@@ -1,4 +1,4 @@
-"""Models whose graphs run by themselves, and runs of them in which one operator gives something else than it should."""
+"""Models whose graphs run separately, and runs of them in which one operator returns a wrong result."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def is_floating(value: Any) -> bool:
 
 @dataclass
 class Place:
-    """A node whose result can be changed: which graph, which node, and which call of an operator that is."""
+    """A node whose result can be changed: its graph, the node, and the index of the call of its operator."""
 
     graph: int
     node: str
@@ -56,7 +56,7 @@ class Place:
 
 @dataclass
 class Planted:
-    """One or two graphs (forward, and backward fed by it) with their arguments."""
+    """One or two graphs (forward, and the backward that it feeds) with their arguments."""
 
     graphs: list[Captured]
     records: list[_core.Graph] = field(init=False)
@@ -73,7 +73,7 @@ class Planted:
         return cls(catch(function, [arguments]))
 
     def arguments(self, graph: int, outputs: Sequence[Any]) -> list[Any]:
-        """The arguments of a call: those of the first one, what the forward graph saved taken from `outputs`."""
+        """Return the arguments of a call: those of the first, with the forward graph's saved values from `outputs`."""
         copies = self.graphs[graph].copies()
         if self.graphs[graph].kind == "backward":
             names = [node.name for node in self.graphs[graph].gm.graph.nodes if node.op == "placeholder"]
@@ -83,7 +83,7 @@ class Planted:
         return copies
 
     def run(self, root: Path, place: Place | None = None, fault: Fault | None = None, seed: int = 5) -> None:
-        """Dump one run, with a fault at a place."""
+        """Dump one run with a fault at one node."""
         dump = _core.Dump(str(root))
         outputs: Sequence[Any] = ()
         for i, entry in enumerate(self.graphs):
@@ -102,7 +102,7 @@ class Planted:
         dump.close()
 
     def places(self) -> list[Place]:
-        """Nodes that are dumped, yield floating-point values, and do not write to an argument."""
+        """Return the nodes that are dumped, yield floating-point values, and do not write to an argument."""
         found = []
         for i, entry in enumerate(self.graphs):
             call = 0

@@ -1,4 +1,4 @@
-"""Functions run by several processes, as torchrun would start them; and what they run."""
+"""Functions run by several processes, started as torchrun would start them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def free_port() -> int:
 
 
 def be_one_of(rank: int, n: int, port: int, folder: str, body: Callable[..., int], arguments: Sequence[Any]) -> None:
-    """In a new process: be what torchrun starts."""
+    """Set up a new process as one started by torchrun."""
     os.environ.update(
         RANK=str(rank), WORLD_SIZE=str(n), LOCAL_RANK=str(rank), LOCAL_WORLD_SIZE=str(n),
         MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port),
@@ -40,7 +40,7 @@ def be_one_of(rank: int, n: int, port: int, folder: str, body: Callable[..., int
 
 
 def launch(n: int, folder: Path, body: Callable[..., int], *arguments: Any) -> list[int | None]:
-    """Run a function in n processes; their exit statuses."""
+    """Run a function in n processes; return their exit statuses."""
     folder.mkdir(parents=True, exist_ok=True)
     port = free_port()
     processes = [

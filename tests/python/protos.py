@@ -1,4 +1,4 @@
-"""Messages of tests/data/torchair/*.proto, without a compiler: the subset of proto3 that those files use."""
+"""Messages of tests/data/torchair/*.proto without a compiler, for the subset of proto3 that those files use."""
 
 from __future__ import annotations
 
@@ -115,17 +115,17 @@ class _Reader:
 
 @cache
 def message_class(file: str, name: str) -> Any:
-    """The class of a message, as "ge.GraphDef"."""
+    """Return the class of a message, such as "ge.GraphDef"."""
     pool = descriptor_pool.DescriptorPool()
     pool.Add(_Reader((DATA / file).read_text()).file(file))
     return message_factory.GetMessageClass(pool.FindMessageTypeByName(name))
 
 
 def parse_ge(text: str) -> Any:
-    """A graph of GE operators; ParseError where the text is none."""
+    """Parse a graph of GE operators; ParseError if the text is invalid."""
     return text_format.Parse(text, message_class("ge_graph.proto", "ge.GraphDef")())
 
 
 def parse_graph_def(text: str) -> Any:
-    """A TensorFlow GraphDef."""
+    """Parse a TensorFlow GraphDef."""
     return text_format.Parse(text, message_class("graph_def.proto", "tf.GraphDef")())

@@ -1,4 +1,4 @@
-"""The backend: what is dumped and when, kinds of graphs, and that results are those of eager PyTorch."""
+"""The backend: what is dumped and when, kinds of graphs, and results equal to those of eager PyTorch."""
 
 import logging
 import threading
@@ -108,10 +108,10 @@ def test_cond(tmp_path: Path) -> None:
     assert torch.equal(run(tmp_path, branch, torch.ones(3)), torch.ones(3).sin())
     (graph,) = graphs(tmp_path)
     assert nodes(graph / "0") == {"sum_1", "gt"}
-    # the index says that what the branches run is not covered
+    # the index states that the branches are not dumped
     (reader,) = fxtap.open(tmp_path).graphs
     reasons = {node.name: node.skipped for node in reader.nodes}
-    assert reasons["cond"] == "higher-order operator; what its graphs run is not dumped" and not reasons["sum_1"]
+    assert reasons["cond"] == "higher-order operator; its subgraphs are not dumped" and not reasons["sum_1"]
 
 
 def test_inference_mode(tmp_path: Path) -> None:
@@ -373,7 +373,7 @@ class TestByName:
             outer(torch.ones(2))
             with fxtap.dump(tmp_path):
                 inner(torch.ones(2))
-            outer(torch.ones(2))  # still inside of its own block
+            outer(torch.ones(2))  # still inside its own block
         outer(torch.ones(2))
         assert [sorted(path.name for path in graph.iterdir()) for graph in graphs(tmp_path)] == [["0", "1"], ["0"]]
 
@@ -455,7 +455,7 @@ class TestWithoutDump:
 
 
 class TestRealTorchAir:
-    """Where torch_npu is installed, graphs that are not dumped are TorchAir's, with all that was configured."""
+    """With torch_npu installed, graphs that are not dumped go to TorchAir, with the whole configuration."""
 
     @pytest.fixture
     def torchair(self, monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:

@@ -1,4 +1,4 @@
-"""`with fxtap.dump(...)` around models that were compiled before, in it, by others."""
+"""`with fxtap.dump(...)` around models that were compiled before the block, in it, or by another backend."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from torch import nn
 
 import fxtap
 from dumps import dumping, graphs, load, nodes, stems
-from fxtap.compiled import _twin
+from fxtap.compiled import _copy_graphs
 
-INNER = {"inner_backend": "aot_eager"}  # takes the place of inductor: as much is compiled, in less time
+INNER = {"inner_backend": "aot_eager"}  # instead of inductor: compiles as much in less time
 
 
 class Net(nn.Module):
@@ -51,7 +51,7 @@ def test_a_model_that_was_compiled_before(tmp_path: Path) -> None:
 
 
 def test_it_is_the_dump_of_a_model_that_is_compiled_in_the_block(tmp_path: Path) -> None:
-    """Names, weights, sources, module paths and values: the two differ in nothing."""
+    """Two dumps have the same names, weights, sources, module paths and values."""
     x = torch.randn(5, 3)
     for name in ("before", "inside"):
         torch._dynamo.reset()
@@ -176,7 +176,7 @@ def test_the_block_goes_before_the_environment(tmp_path: Path, monkeypatch: pyte
 
 @pytest.mark.parametrize("asks", [False, True])
 def test_get_npu_backend(asks: bool, tmp_path: Path) -> None:
-    """A configuration that asks for no dump leaves the block its say."""
+    """A block enables the dump for a configuration that does not."""
     config = fxtap.CompilerConfig()
     config.inner_backend = "aot_eager"
     if asks:
@@ -191,7 +191,7 @@ def test_get_npu_backend(asks: bool, tmp_path: Path) -> None:
 
 
 def test_backward_in_a_thread_without_the_block(tmp_path: Path) -> None:
-    """As the backward pass of a device runs: it belongs to the block of its forward pass."""
+    """Backward in a thread without a block, as on a device: it belongs to the block of its forward pass."""
     model = torch.compile(lambda x: x.sin().sum(), backend="fxtap", options=INNER)
     x = torch.ones(2, requires_grad=True)
     model(x).backward()
@@ -241,7 +241,7 @@ def test_nothing_compiled_by_fxtap_is_told(tmp_path: Path, caplog: pytest.LogCap
 
 
 def test_a_model_is_freed(tmp_path: Path) -> None:
-    """What a block needs to compile it later holds no module and no tensor of it."""
+    """The copy kept for later compilation holds no reference to the model's modules and tensors."""
     model = Net()
     weak = weakref.ref(model.fc.weight)
     compiled = torch.compile(model, backend="fxtap", options=INNER)
@@ -258,7 +258,7 @@ def test_a_model_is_freed(tmp_path: Path) -> None:
 
 
 def test_what_is_kept_for_later_shares_tensors_and_has_graphs_of_its_own() -> None:
-    """A copy of a weight would not see what an optimizer does."""
+    """The copy shares weights: otherwise it would miss the optimizer's updates."""
 
     root = nn.Module()
     root.fc, root.branch, root.constant = nn.Linear(2, 2), torch.fx.symbolic_trace(lambda x: x.sin()), torch.ones(2)
@@ -269,7 +269,7 @@ def test_what_is_kept_for_later_shares_tensors_and_has_graphs_of_its_own() -> No
         x = graph.call_function(torch.add, (x, graph.get_attr(name)))
     graph.output(graph.call_method("sin", (x,)))
     gm = torch.fx.GraphModule(root, graph)
-    kept = _twin(gm)
+    kept = _copy_graphs(gm)
     assert kept.fc is gm.fc and kept.constant is gm.constant and kept.shift is gm.shift
     for module in (gm, gm.branch):
         (node,) = module.graph.find_nodes(op="call_method", target="sin")
@@ -307,7 +307,7 @@ def test_graphs_without_anything_to_dump_have_an_index_with_the_reasons(
             assert graph.n_dumped == 0 and [step.state for step in graph.steps] == ["whole", "whole"]
             reasons[name] = graph.node(name).skipped
     assert reasons == {
-        "scan": "higher-order operator; what its graphs run is not dumped",
+        "scan": "higher-order operator; its subgraphs are not dumped",
         "twice": "non aten target",
     }
     lines = [r.getMessage() for r in caplog.records if r.levelno == logging.WARNING and "is skipped" in r.getMessage()]

@@ -1,4 +1,4 @@
-"""Tensors of every kind, as saved: values, names, what the index says; by the exchange table and by the fallback."""
+"""Tensors of every kind as saved: values, names, index entries; with the exchange table and with the fallback."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def way(request: pytest.FixtureRequest) -> Iterator[str]:
 
 
 def keep(x: Any) -> Any:
-    """An operator that gives what it got."""
+    """An operator that returns its argument."""
     return None
 
 
@@ -249,7 +249,7 @@ def test_sparse_is_saved_dense(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("extent", [30, 31])
 def test_sparse_that_would_fill_all_memory_is_skipped(extent: int, tmp_path: Path) -> None:
-    """Dense, it would take 2^62 bytes, or more than can be counted."""
+    """The dense tensor would have 2^62 bytes, or an uncountable size."""
     huge = torch.sparse_coo_tensor([[0], [0]], [1.0], (1 << 30, 1 << extent))
     assert skipped(huge, tmp_path).startswith("cannot be read: RuntimeError: ")
 
@@ -314,7 +314,7 @@ def test_vmap_and_grad_wrappers(tmp_path: Path) -> None:
     assert dumped.steps() == ["0", "1"]
 
 
-# ---- nobody sees us ----
+# ---- modes and hooks do not see the dump ----
 
 
 def test_no_mode_sees_the_bridge(tmp_path: Path) -> None:

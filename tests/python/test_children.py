@@ -1,4 +1,4 @@
-"""`fxtap run` and the processes that a script starts: every one is dumped, and none is disturbed."""
+"""`fxtap run` and the processes that a script starts: all are dumped, and none is disturbed."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ subprocess.run([sys.executable, *sys.argv[1:], "-c", code], check=True)
 
 
 def run(*arguments: str | Path, cwd: Path, **environ: str) -> subprocess.CompletedProcess[str]:
-    """`fxtap run` without the program: what that hands over to."""
+    """Run what `fxtap run` executes, without the program."""
     inherited = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     return subprocess.run(
         [sys.executable, "-m", "fxtap", "run-script", *arguments],
@@ -53,7 +53,7 @@ def run(*arguments: str | Path, cwd: Path, **environ: str) -> subprocess.Complet
 
 
 def starts_python(tmp_path: Path, code: str, **environ: str) -> subprocess.CompletedProcess[str]:
-    """Run a script that does nothing but start Python with this code."""
+    """Run a script that only starts Python with this code."""
     (tmp_path / "starts.py").write_text(f"import subprocess, sys; subprocess.run([sys.executable, '-c', {code!r}])")
     return run("starts.py", cwd=tmp_path, **environ)
 
@@ -61,7 +61,7 @@ def starts_python(tmp_path: Path, code: str, **environ: str) -> subprocess.Compl
 @pytest.mark.parametrize("way", ["module", "executable"])
 def test_ranks_of_torchrun(way: str, tmp_path: Path) -> None:
     (tmp_path / "ranks.py").write_text(RANKS)
-    torchrun = tmp_path / "bin" / "torchrun"  # as pip installs it
+    torchrun = tmp_path / "bin" / "torchrun"  # the interpreter line that pip writes
     torchrun.parent.mkdir()
     torchrun.write_text(f"#!{sys.executable}\nfrom torch.distributed.run import main\nmain()\n")
     torchrun.chmod(0o755)
@@ -83,7 +83,7 @@ def test_ranks_of_spawn(tmp_path: Path) -> None:
     (tmp_path / "spawns.py").write_text(SPAWNS)
     done = run("spawns.py", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    found = graphs(tmp_path / "out")  # without torch.distributed they share a rank, but no graph
+    found = graphs(tmp_path / "out")  # without torch.distributed they share a rank but no graph
     assert len(found) == 2 and all(int(graph.name[6:]) % 1000 == 1 for graph in found)
     values = sorted(load(graph / "0", "mul-aten.mul.Tensor.INPUT.0")[0] for graph in found)
     assert values == [0.0, 1.0] and "nothing was dumped" not in done.stderr
@@ -96,7 +96,7 @@ def test_children_by_subprocess_and_in_isolation(tmp_path: Path) -> None:
     (graph,) = graphs(tmp_path / "out")
     assert nodes(graph / "0") == {"sin"}
     shutil.rmtree(tmp_path / "out")
-    isolated = run("starts.py", "-I", cwd=tmp_path)  # asked to heed no PYTHON variables: it does not
+    isolated = run("starts.py", "-I", cwd=tmp_path)  # it ignores PYTHON variables, as requested
     assert isolated.returncode == 0 and not (tmp_path / "out").exists()
     assert "no Python process of this run called torch.compile" in isolated.stderr
 
@@ -155,7 +155,7 @@ def test_a_child_that_cannot_import_fxtap_says_so(tmp_path: Path) -> None:
     "theirs", ["", "print('theirs', 'hook' in ''.join(sys.path))", "raise ImportError('inner')", "1/0"]
 )
 def test_the_users_own_sitecustomize(theirs: str, tmp_path: Path) -> None:
-    """It runs as without ours: after it nothing shows that there is another, but that torch is waited for."""
+    """It runs as without fxtap: afterwards only the hook that waits for torch shows that fxtap's module was there."""
     (tmp_path / "site").mkdir()
     if theirs:
         (tmp_path / "site" / "sitecustomize.py").write_text(f"import sys\nmark = 1\n{theirs}\n")
@@ -184,7 +184,7 @@ def test_other_finders_and_the_loader_are_left_alone(tmp_path: Path) -> None:
 
 
 def test_the_hook_compiles_in_old_pythons() -> None:
-    """Nothing newer than what Python 2.7 and 3.6 read: both get as far as its version check."""
+    """The hook parses in Python 2.7 and 3.6: both reach its version check."""
     import ast
 
     from fxtap.default import HOOK
@@ -200,7 +200,7 @@ def test_the_hook_compiles_in_old_pythons() -> None:
     ("script", "wanted"),
     [
         ("import torch; torch.nn.Linear(2, 2)(torch.ones(2))", "no Python process of this run called torch.compile"),
-        ("import torch; torch.compile(torch.sin, backend='eager')(torch.ones(2))", 'with the backend "eager" alone'),
+        ("import torch; torch.compile(torch.sin, backend='eager')(torch.ones(2))", 'only with the backend "eager"'),
         ("import torch; torch.compile(torch.sin)", "compiled no graph; TORCH_LOGS=graph_breaks"),
         ("import torch; torch.compile(torch.sin)(torch.ones(2))", None),
         ("import fxtap, torch; c = fxtap.CompilerConfig(); c.debug.data_dump.type = 'npy';"
@@ -241,7 +241,7 @@ dist.destroy_process_group()
     ],
 )
 def test_frames_that_dynamo_skips(way: str, tmp_path: Path) -> None:
-    """Nothing was compiled, so no backend was called: without a line at exit there would be no sign of it."""
+    """Nothing was compiled, so the backend was never called: only a line at exit can report it."""
     environ = {**os.environ, **({"FXTAP_TYPE": "npy"} if way.endswith("None") and "config" not in way else {})}
     done = subprocess.run(
         [sys.executable, "-c", DDP.replace("WAY", way)],

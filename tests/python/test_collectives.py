@@ -1,4 +1,4 @@
-"""Collectives run asynchronously: their result is saved where it is waited for."""
+"""Asynchronous collectives: their result is saved at the wait."""
 
 from __future__ import annotations
 
@@ -60,5 +60,5 @@ def test_results_are_saved_where_they_are_waited_for(tmp_path: Path) -> None:
                 "wait_tensor_1": (1 + step, 2 + step, 400_000),
                 "wait_tensor_2": (2 * (rank + 1 + step), 2 * (rank + 1 + step), 200_000),
             }
-            # nothing is saved of what a collective gives before that
+            # the result of a collective is not saved before the wait
             assert load(folder, "all_reduce-_c10d_functional.all_reduce.default.INPUT.0").max() == 2 * (rank + 1 + step)

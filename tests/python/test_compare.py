@@ -1,4 +1,4 @@
-"""fxtap.compare and fxtap.testing: reports as Python objects, options, errors, stopping."""
+"""fxtap.compare and fxtap.testing: reports as Python objects, options, errors, interruption."""
 
 import _thread
 import json
@@ -38,7 +38,7 @@ def model(x: torch.Tensor) -> torch.Tensor:
 
 @pytest.fixture(scope="module")
 def sides(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two dumps; in the second gelu is wrong."""
+    """Make two dumps; gelu is wrong in the second."""
     root = tmp_path_factory.mktemp("sides")
     planted = Planted.of(model, torch.randn(5, 3))
     (gelu,) = [place for place in planted.places() if place.node == "gelu"]
@@ -107,12 +107,12 @@ def test_as_a_table(sides: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "error", "says"),
     [
-        ({"step": -1}, ValueError, "from 0 on, not -1"),
-        ({"run": (0, -1)}, ValueError, "from 0 on, not -1"),
-        ({"graph": (1, 2, 3)}, ValueError, "one number or two"),
+        ({"step": -1}, ValueError, "must be 0 or more, not -1"),
+        ({"run": (0, -1)}, ValueError, "must be 0 or more, not -1"),
+        ({"graph": (1, 2, 3)}, ValueError, "expected one number"),
         ({"rank": "0"}, TypeError, "str"),
         ({"cosine": 7}, ValueError, "between 0 and 1, not at 7"),
-        ({"rtol": -1}, ValueError, "not negative, not -1"),
+        ({"rtol": -1}, ValueError, "must not be negative or NaN: -1"),
         ({"rules": [{"rtol": 1}]}, TypeError, "fxtap.Rule"),
     ],
 )
@@ -192,7 +192,7 @@ def test_trouble(sides: Path, tmp_path: Path) -> None:
 
 
 def test_one_unreadable_file_and_the_rest(tmp_path: Path) -> None:
-    """One file cut short: reported, the others are still compared."""
+    """A truncated file is reported, and the others are still compared."""
     for side in ("a", "b"):
         (tmp_path / side).mkdir()
         for i in range(5):
@@ -220,7 +220,7 @@ def dump_statistics(root: Path, value: torch.Tensor, **options: Any) -> None:
 
 @pytest.mark.parametrize("name", INTEGERS + FLOATS + FLOATS8)
 def test_statistics_alone(name: str, tmp_path: Path) -> None:
-    """Without files, equal hashes are equal values; others tell integers apart that have the same statistics."""
+    """Without files, equal hashes mean equal values; different hashes distinguish integers with equal statistics."""
     dtype = getattr(torch, name)
     zero, one = torch.zeros(9).to(dtype), torch.ones(9).to(dtype)
     dump_statistics(tmp_path / "first", torch.cat([zero, one]))
@@ -258,7 +258,7 @@ def test_text_without_files(tmp_path: Path) -> None:
 
 
 def forms_of(root: Path) -> list[Path]:
-    """A dump as it is, without its index, and (of step 0) as files whose names and equal stamps tell no order."""
+    """Return a dump, a copy without index, and (step 0) files whose names and equal stamps give no order."""
     bare, flat = root.with_name(root.name + "-bare"), root.with_name(root.name + "-flat")
     shutil.copytree(root, bare, ignore=shutil.ignore_patterns("fxtap.db*"))
     flat.mkdir()
@@ -268,7 +268,7 @@ def forms_of(root: Path) -> list[Path]:
 
 
 def test_the_first_is_first_by_number(tmp_path: Path) -> None:
-    """add_2 comes before add_10 and after add, step 2 before step 10: with an index, with names, with neither."""
+    """add_2 is before add_10 and after add, step 2 before step 10: with an index, with names, and with neither."""
 
     def make(bad: Sequence[int], graph: Graph, x: Node) -> Node:
         for i in range(121):
@@ -306,7 +306,7 @@ def test_the_first_step_is_first_by_number(threads: int, tmp_path: Path) -> None
 
 
 def test_files_are_trusted_to_be_what_the_index_says(tmp_path: Path) -> None:
-    """Equal hashes settle a pair; `read_all` sees what was done to the files since."""
+    """Equal hashes decide a pair; `read_all` detects later changes of the files."""
     gm = build(lambda graph, x: graph.call_function(torch.ops.aten.exp.default, (x,)), "x")
     for side in ("a", "b"):
         dumped = Dumped(gm, tmp_path / side, {"dedup": False})
@@ -330,7 +330,7 @@ def test_assert_dumps_close(sides: Path) -> None:
     with pytest.raises(AssertionError) as caught:
         assert_dumps_close(sides / "good", sides / "bad")
     assert str(caught.value) == fxtap.compare(sides / "good", sides / "bad").to_text()
-    assert str(caught.value).startswith("DIFFERENT  ")  # pytest's summary shows the first line alone
+    assert str(caught.value).startswith("DIFFERENT  ")  # pytest's summary shows only the first line
     assert "Origin  gelu" in str(caught.value)
 
 
@@ -350,7 +350,7 @@ class EnoughError(Exception):
 
 @pytest.mark.parametrize("name", INTEGERS + FLOATS + FLOATS8)
 def test_no_rule_lets_ones_pass_for_zeros(name: str, tmp_path: Path) -> None:
-    """Zeros against zeros are the same, against ones different: for every dtype and every way to judge."""
+    """Zeros equal zeros and differ from ones, for every dtype and every way of judging."""
     gm = build(lambda graph, x: graph.call_function(torch.ops.aten.clone.default, (x,)), "x")
     for side, number in (("zeros", 0), ("again", 0), ("ones", 1)):
         dumped = Dumped(gm, tmp_path / side)
@@ -367,7 +367,7 @@ def test_no_rule_lets_ones_pass_for_zeros(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("dtype", ["<f2", "<f4", "<f8", ">f4", "<c8", "<c16"])
 def test_flush_to_zero_hides_no_difference(dtype: str, tmp_path: Path) -> None:
-    """Subnormal numbers are not equal because the caller's thread takes them for zeros; reports are the same bytes."""
+    """Subnormal numbers are not equal although the calling thread flushes them to zero; the reports are equal."""
     tiny = {"f2": 6e-8, "f4": 1e-40, "f8": 1e-310, "c8": 1e-40j, "c16": 1e-310j}[dtype[1:]]
     np.save(tmp_path / "a.npy", np.array([tiny, 1] * 20, dtype))
     np.save(tmp_path / "b.npy", np.array([2 * tiny, 1] * 20, dtype))
@@ -392,7 +392,7 @@ def test_flush_to_zero_hides_no_difference(dtype: str, tmp_path: Path) -> None:
 
 
 def test_it_can_be_stopped(tmp_path: Path) -> None:
-    """Ten GB to read: an exception of `progress`, and Ctrl-C, end it long before."""
+    """An exception of `progress`, and Ctrl-C, end a comparison of ten GB early."""
     many(tmp_path / "a")
     many(tmp_path / "b")
     told: list[tuple[int, int]] = []
@@ -407,7 +407,7 @@ def test_it_can_be_stopped(tmp_path: Path) -> None:
     seen: dict[int, int] = {}
     threading.Timer(0.15, _thread.interrupt_main, [signal.SIGINT]).start()
     with pytest.raises(KeyboardInterrupt):
-        # what is called runs no bytecode, so that only the comparison itself can see the signal before its end
+        # the called function runs no bytecode, so only the comparison itself can notice the signal before it ends
         fxtap.compare(tmp_path / "a", tmp_path / "b", progress=seen.__setitem__)
     assert seen and max(seen) < MANY
 
@@ -431,7 +431,7 @@ def test_threads_share_a_dump(sides: Path) -> None:
 
 @pytest.mark.parametrize("name", sorted(path.name.removesuffix(".tar.gz") for path in (DATA / "dumps").iterdir()))
 def test_torchairs_own_dump_against_ours(name: str, tmp_path: Path) -> None:
-    """A dump of TorchAir's, without an index, and ours of the same model hold the same values."""
+    """A dump of TorchAir without an index and fxtap's dump of the same model have the same values."""
     with tarfile.open(DATA / "dumps" / f"{name}.tar.gz") as archive:
         archive.extractall(tmp_path / "theirs", filter="data")
     case = load_models().get(name)
@@ -448,6 +448,6 @@ def test_torchairs_own_dump_against_ours(name: str, tmp_path: Path) -> None:
     report = fxtap.compare(tmp_path / "theirs", tmp_path / "ours", read_all=True)
     assert report.counts["same"] > 20 and not report.origins, report
     told = {pair.verdict for pair in report.pairs} - {"same"}
-    # TorchAir pickles None and turns some lists into text; ours leaves out the first and expands the second
-    # and their dump is from another processor, whose kernels may round otherwise
+    # TorchAir pickles None and turns some lists into text; fxtap omits the former and expands the latter
+    # their dump is from another processor, whose kernels may round differently
     assert told <= {"unreadable", "only in golden", "only in target", "skipped", "dtype mismatch", "close"}, report

@@ -1,4 +1,4 @@
-"""torchrun ... -m fxtap compare: any number of processes give the reports that one gives, byte for byte."""
+"""torchrun ... -m fxtap compare: any number of processes write the same reports as one, byte for byte."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def wrong_by(offset: float, value: torch.Tensor) -> torch.Tensor:
 
 
 def dump(root: Path, n_ranks: int, wrong: bool) -> None:
-    """Two graphs of two steps on every rank; with an operator that is wrong in every group but the first."""
+    """Make two graphs of two steps on every rank; an operator is wrong in every group but the first."""
     gms = [trace(model, torch.randn(4, 5)), trace(lambda x: model(x).relu(), torch.randn(4, 5))]
     for rank in range(n_ranks):
         handle = _core.Dump(str(root), world_size=n_ranks, rank=rank)
@@ -62,7 +62,7 @@ def dump(root: Path, n_ranks: int, wrong: bool) -> None:
 
 @pytest.fixture(scope="module")
 def sides(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two dumps of three ranks; target has an unreadable file, and lacks a step."""
+    """Make two dumps of three ranks; target has an unreadable file and lacks a step."""
     root = tmp_path_factory.mktemp("sides")
     dump(root / "good", 3, wrong=False)
     dump(root / "bad", 3, wrong=True)
@@ -108,7 +108,7 @@ SIZES = [pytest.param(n, marks=[] if n == 3 else pytest.mark.long) for n in (1, 
 
 @pytest.mark.parametrize("n", SIZES)
 def test_any_number_of_processes_is_as_one(n: int, program: str, sides: Path, tmp_path: Path) -> None:
-    assert check_same(program, tmp_path, n, [str(sides / "good"), str(sides / "bad")]) == 2  # a file is unreadable
+    assert check_same(program, tmp_path, n, [str(sides / "good"), str(sides / "bad")]) == 2  # one file is unreadable
 
 
 def test_more_processes_than_work(program: str, sides: Path, tmp_path: Path) -> None:
@@ -187,7 +187,7 @@ def two_streams(x: torch.Tensor, z: torch.Tensor) -> torch.Tensor:
 
 
 def dump_chain(root: Path, wrong_steps: Sequence[int]) -> None:
-    """What each call of either graph puts out is the next call's first input; the second is new, and right."""
+    """Make two graphs: each call's output is the next call's first input; the second input is new, and right."""
     handle = _core.Dump(str(root))
     examples = torch.randn(4, 5), torch.randn(4, 5)
     gms = [trace(function, *examples) for function in (two_streams, lambda x, z: two_streams(x, z) - z.cos())]
@@ -199,7 +199,7 @@ def dump_chain(root: Path, wrong_steps: Sequence[int]) -> None:
             z = torch.randn(4, 5, generator=generator)
             if step in wrong_steps:
                 fault = functools.partial(torch.add, 5.0) if step == 0 else functools.partial(torch.mul, 1.001)
-                with Saboteur(0, fault):  # sin, which sees z alone
+                with Saboteur(0, fault):  # sin, which reads only z
                     x = program([x, z])
             else:
                 x = program([x, z])
@@ -208,7 +208,7 @@ def dump_chain(root: Path, wrong_steps: Sequence[int]) -> None:
 
 @pytest.mark.parametrize("wrong_steps", [[0, *range(14, 24)], [0, 23], range(24)])
 def test_details_of_merged_reports_are_the_whole(wrong_steps: Sequence[int], tmp_path: Path) -> None:
-    """Inputs that an earlier call put out are no origins, yet shards take them for some: that costs no details."""
+    """Outputs of earlier calls are not origins, although a shard alone takes them for origins: no details are lost."""
     dump_chain(tmp_path / "good", [])
     dump_chain(tmp_path / "bad", wrong_steps)
     whole = fxtap.compare(tmp_path / "good", tmp_path / "bad")

@@ -1,4 +1,4 @@
-"""Every metric of random pairs, over all dtypes, shapes, orders and special values, against another implementation."""
+"""All metrics of random pairs, over all dtypes, shapes, orders and special values, compared with an oracle."""
 
 import math
 from pathlib import Path
@@ -47,7 +47,7 @@ def values(rng: np.random.Generator, dtype: np.dtype[Any], shape: tuple[int, ...
 
 
 def sprinkle(rng: np.random.Generator, array: Array) -> Array:
-    """Put special values in some places."""
+    """Insert special values at some positions."""
     if array.size and array.dtype.kind != "b" and rng.random() < 0.4:
         flat = array.reshape(-1).copy()
         for _ in range(int(rng.integers(1, 6))):
@@ -57,7 +57,7 @@ def sprinkle(rng: np.random.Generator, array: Array) -> Array:
 
 
 def change(rng: np.random.Generator, golden: Array, dtype: np.dtype[Any]) -> Array:
-    """Return a target for a golden array: equal, nearly, in one element, or quite another."""
+    """Return a target for a golden array: equal, nearly equal, different in one element, or unrelated."""
     kind = rng.integers(5)
     with np.errstate(all="ignore"):
         target = golden.astype(dtype)
@@ -85,8 +85,8 @@ def random_pair(rng: np.random.Generator) -> tuple[Array, Array]:
 
 
 def stored(rng: np.random.Generator, array: Array) -> Array:
-    """The same values in another order of memory or of bytes."""
-    if array.ndim and rng.random() < 0.3:  # asfortranarray makes 0-d 1-d
+    """Return the same values in another memory order or byte order."""
+    if array.ndim and rng.random() < 0.3:  # asfortranarray turns 0-d into 1-d
         array = np.asfortranarray(array)
     if rng.random() < 0.2:
         array = array.astype(array.dtype.newbyteorder(">"))
@@ -108,7 +108,7 @@ def verdict(golden: Array, target: Array, pair: fxtap.comparison.Pair) -> str:
 def check(golden: Array, target: Array, pair: fxtap.comparison.Pair, recorded: str | None = None) -> None:
     with np.errstate(all="ignore"):
         expected = measure(golden, target, recorded)
-    complex_ulps = 4 if golden.dtype.kind == "c" else 1  # a modulus is rounded too
+    complex_ulps = 4 if golden.dtype.kind == "c" else 1  # a modulus is rounded as well
     assert pair.count == golden.size
     assert near(pair.max_abs_err, expected.max_abs_err, 1e-15 * complex_ulps)
     assert near(pair.max_rel_err, expected.max_rel_err, 1e-15 * complex_ulps)
@@ -134,7 +134,7 @@ def check(golden: Array, target: Array, pair: fxtap.comparison.Pair, recorded: s
 
 
 def check_many(root: Path, seed: int, n: int) -> None:
-    """Write n pairs into two folders, compare the folders at once, and check every pair."""
+    """Write n pairs to two folders, compare the folders, and check every pair."""
     rng = np.random.default_rng(seed)
     pairs = {}
     (root / "golden").mkdir(parents=True)
@@ -170,7 +170,7 @@ def test_many_random_pairs(tmp_path: Path, seed: int) -> None:
 
 @pytest.mark.parametrize("name", FROM_DUMPS)
 def test_dtypes_that_numpy_has_not(name: str, tmp_path: Path) -> None:
-    """Dumped as float32, judged by what the index recorded."""
+    """Values saved as float32 are judged by the dtype in the index."""
     rng = np.random.default_rng(len(name))
     dtype = getattr(torch, name)
     gm = build(lambda graph, x: graph.call_function(torch.ops.aten.clone.default, (x,)), "x")

@@ -1,4 +1,4 @@
-"""The origin that a comparison names first is the operator that was made wrong; equal runs have none."""
+"""The first origin of a comparison is the operator with the planted fault; equal runs have no origin."""
 
 import json
 import random
@@ -54,11 +54,11 @@ MODELS = {"gpt2": gpt2, "cnn": cnn, "training_step": training_step}
 
 
 def one_element(rng: random.Random) -> Fault:
-    """One element is off by a tenth of the largest, or a hundredth, whichever is more."""
+    """Change one element by a tenth of the largest, or by a hundredth, whichever is more."""
     where = rng.random()
 
     def fault(value: torch.Tensor) -> torch.Tensor:
-        wrong = value.clone()  # of the same strides
+        wrong = value.clone()  # with the same strides
         place = np.unravel_index(int(where * value.numel()), tuple(value.shape))
         wrong[tuple(map(int, place))] += max(0.1 * float(value.abs().max()), 0.01)
         return wrong
@@ -67,12 +67,12 @@ def one_element(rng: random.Random) -> Fault:
 
 
 def all_elements(rng: random.Random) -> Fault:
-    """Every element is off by one part in a hundred, and by a thousandth."""
+    """Change every element by one part in a hundred, plus a thousandth."""
     return lambda value: value * 1.01 + 1e-3
 
 
 def not_a_number(rng: random.Random) -> Fault:
-    """The last element is NaN."""
+    """Set the last element to NaN."""
 
     def fault(value: torch.Tensor) -> torch.Tensor:
         wrong = value.clone()
@@ -91,7 +91,7 @@ def first_difference(planted: Planted, root: Path, place: Place, fault: Fault) -
 
 
 def draws(planted: Planted, place: Place) -> bool:
-    """Attention draws random numbers only where it drops, which these models do not."""
+    """Attention draws random numbers only for dropout, which these models do not use."""
     return "random" in planted.flags(place) and "scaled_dot_product" not in place.node
 
 
@@ -104,12 +104,12 @@ def check_planted(planted: Planted, root: Path, place: Place, fault: Fault) -> N
     assert origin.pair.io != "INPUT" and origin.pair.verdict == "different"
     others = [other for other in report.origins[1:] if other.pair.graph == place.graph + 1]
     assert not others, "an error has one origin in its graph"
-    assert {other.reason for other in report.origins[1:]} <= {"graph input"}  # of the backward graph
+    assert {other.reason for other in report.origins[1:]} <= {"graph input"}  # in the backward graph
     assert report.counts["only in golden"] == report.counts["only in target"] == 0
 
 
 class Literals(nn.Module):
-    """Numbers that are written in the code: no node feeds them."""
+    """Return literals in the code: arguments that no node feeds."""
 
     def __init__(self, eps: float = 1e-5, slope: float = 0.1, shift: int = 2) -> None:
         super().__init__()
@@ -145,7 +145,7 @@ def test_operator_with_another_literal_is_the_origin(
 
 
 class Activated(nn.Module):
-    """One line whose module is another on either side."""
+    """One line whose module differs between the sides."""
 
     def __init__(self, activation: nn.Module) -> None:
         super().__init__()
@@ -173,7 +173,7 @@ class Activated(nn.Module):
 def test_another_activation_is_held_against_its_own_operator(
     golden: nn.Module, target: nn.Module, operators: tuple[str, str], training: bool, tmp_path: Path
 ) -> None:
-    """In training a detach of what backward needs stands behind some of them, on the same line."""
+    """In training some of them are followed by a detach of the values for backward, on the same line."""
     for name, activation in {"golden": golden, "target": target}.items():
         torch.compiler.reset()
         torch.manual_seed(0)
@@ -191,11 +191,11 @@ def test_another_activation_is_held_against_its_own_operator(
 
 class Cast(nn.Module):
     def forward(self, y: torch.Tensor) -> torch.Tensor:
-        return y.bfloat16().float()  # there and back
+        return y.bfloat16().float()  # a round trip
 
 
 class OneSided(nn.Module):
-    """Operators that one side alone has between two that both have."""
+    """Operators on one side only, between two that both sides have."""
 
     def __init__(self, kind: str = "") -> None:
         super().__init__()
@@ -238,7 +238,7 @@ def dump_one_sided(root: Path, kind: str, **options: Any) -> None:
     ],
 )
 def test_operator_that_one_side_alone_has_is_named(kind: str, between: str, code: str, tmp_path: Path) -> None:
-    """It, the line that called it and that line's module: where its result is read is another line."""
+    """The report names it, the line that called it and that line's module; its result is read on a different line."""
     dump_one_sided(tmp_path / "without", "")
     dump_one_sided(tmp_path / "with", kind)
     report = fxtap.compare(tmp_path / "without", tmp_path / "with")
@@ -324,7 +324,7 @@ def test_uninitialised_memory_is_never_judged(tmp_path: Path) -> None:
     planted.run(tmp_path / "b", Place(0, "", number), lambda value: torch.full_like(value, 7.25))
     report = fxtap.compare(tmp_path / "a", tmp_path / "b")
     assert report.verdict == "same" and not report.origins
-    assert report.counts["undefined"] == 2  # the output, and the input of what fills it
+    assert report.counts["undefined"] == 2  # the output, and the input of the operator that fills it
 
 
 class Perceptron(nn.Module):

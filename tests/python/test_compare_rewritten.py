@@ -1,4 +1,4 @@
-"""Programs that compute the same and are written differently: what is told, and what is a difference."""
+"""Programs that compute the same but are written differently: what is reported, and what is a difference."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a comparison of training runs says of weights, updates and growing errors."""
+"""Comparison of training runs: weights, updates and growing errors."""
 
 import re
 from pathlib import Path
@@ -69,7 +69,7 @@ def test_weights_of_the_first_step_were_not_updated(tmp_path: Path) -> None:
 
 
 def test_an_operator_is_listed_once_where_the_error_grew(tmp_path: Path) -> None:
-    """Rounding errors add up, and a sum that cancels lets them grow, in each step by another factor."""
+    """Rounding errors accumulate, and cancellation amplifies them by a different factor in each step."""
 
     def function(x: torch.Tensor) -> torch.Tensor:
         y = x

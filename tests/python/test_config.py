@@ -172,8 +172,8 @@ def test_every_default_is_legal_and_every_option_reachable(config: CompilerConfi
     assert len(leaves(TREE)) > 60
     for path, option in leaves(TREE):
         assert config.get(path) == option.default
-        if option.legal is not None:
-            for value in option.legal:
+        if option.valid is not None:
+            for value in option.valid:
                 config.set(path, value)
                 assert config.get(path) == value
 

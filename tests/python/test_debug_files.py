@@ -1,4 +1,4 @@
-"""graph_dump and fx_summary: names, formats, when they are written, and that the graph runs as it would without."""
+"""graph_dump and fx_summary: names, formats, times of writing, and unchanged results of the graph."""
 
 import os
 import re
@@ -29,7 +29,7 @@ def configured(tmp_path: Path, **options: Any) -> fxtap.CompilerConfig:
 
 
 def listed(folder: Path) -> list[str]:
-    """What the files are, in order of their time stamps."""
+    """Return the stems of the files, in order of their time stamps."""
     found = []
     for path in sorted(folder.iterdir(), key=lambda path: path.name.rsplit("_ts_", 1)[1]):
         match = NAME.fullmatch(path.name)
@@ -67,7 +67,7 @@ def test_graph_runs_as_it_would_without(inner: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("dumped", [False, True])
 def test_each_graph_has_a_name_of_its_own(dumped: bool, tmp_path: Path) -> None:
-    """In txt a graph is called by its number, the backward pass too."""
+    """In txt the name of a graph is its number, also for the backward pass."""
     options = {"data_dump__type": "npy"} if dumped else {"inner_backend": "aot_eager"}
     config = configured(tmp_path, graph_dump__type="txt", **options)
     model = torch.compile(lambda x: x.sin().sum(), backend=fxtap.get_npu_backend(compiler_config=config))

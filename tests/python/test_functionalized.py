@@ -1,4 +1,4 @@
-"""Mutable custom operators, which torch.compile hides in auto_functionalized: dumped as any other operator."""
+"""Mutable custom operators, which torch.compile wraps in auto_functionalized, are dumped like any other operator."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from dumps import graphs, load, run, stems
 LIBRARY = torch.library.Library("fxtap_mutable", "FRAGMENT")
 
 
-FAULT = [0.0]  # what the operator gets wrong
+FAULT = [0.0]  # the operator's fault
 
 
 @torch.library.custom_op("fxtap_mutable::scale", mutates_args={"out"})
 def scale(out: Tensor, x: Tensor, factor: float = 2.0) -> None:
-    """Write a multiple."""
+    """Write a multiple of x."""
     out.copy_(x * factor + FAULT[0])
 
 
 @torch.library.custom_op("fxtap_mutable::both", mutates_args={"outs", "extra"})
 def both(outs: list[Tensor], x: Tensor, extra: Tensor | None = None, *, step: int = 1) -> tuple[Tensor, Tensor]:
-    """Write to a list and an optional tensor, and return two."""
+    """Write to a list and an optional tensor; return two tensors."""
     for i, out in enumerate(outs):
         out.copy_(x + i * step)
     if extra is not None:
@@ -44,7 +44,7 @@ def _(outs: list[Tensor], x: Tensor, extra: Tensor | None = None, *, step: int =
 
 @pytest.fixture(params=["v2", "v1"], autouse=True)
 def form(request: pytest.FixtureRequest) -> Iterator[str]:
-    """How torch writes mutable operators into a graph."""
+    """Select the form in which torch writes mutable operators to a graph."""
     with torch._inductor.config.patch(enable_auto_functionalized_v2=request.param == "v2"):
         yield request.param
 
@@ -55,7 +55,7 @@ def folder(root: Path) -> Path:
 
 
 def nodes_of(root: Path) -> dict[str, tuple[str, str | None]]:
-    """Name -> target and why it is not dumped."""
+    """Return name -> target and why it is not dumped."""
     with sqlite3.connect(next(root.glob("*/fxtap.db"))) as database:
         rows = database.execute("SELECT name, target, skipped FROM node").fetchall()
     return {name: (target, skipped) for name, target, skipped in rows}
@@ -179,7 +179,7 @@ def test_symbolic_shapes(tmp_path: Path) -> None:
 
 
 def test_the_same_graph_with_and_without(tmp_path: Path) -> None:
-    """What is dumped does not change how a graph is told."""
+    """The key of a graph does not depend on what is dumped."""
 
     def model(x: Tensor) -> Tensor:
         out = torch.zeros_like(x)
@@ -219,7 +219,7 @@ def test_an_operator_that_only_writes(form: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("dumped", [True, False], ids=["dumped", "skipped"])
 def test_a_comparison_names_the_one_that_went_wrong(dumped: bool, tmp_path: Path) -> None:
-    """What it writes in place feeds what reads it afterwards; where it was not dumped it is named all the same."""
+    """Readers of its in-place result find it as a producer; if it was not dumped, it is named all the same."""
 
     def model(x: Tensor) -> Tensor:
         hidden = torch.tanh(x)

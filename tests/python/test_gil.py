@@ -1,4 +1,4 @@
-"""No file and no lock is waited for with the GIL held: other threads of Python run on meanwhile."""
+"""fxtap waits for files and locks without the GIL: other Python threads run meanwhile."""
 
 import os
 import sqlite3
@@ -29,7 +29,7 @@ time.sleep(float(sys.argv[3]))
 
 
 class Counter:
-    """A thread that counts as long as it gets the GIL."""
+    """A thread that counts while it has the GIL."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -51,7 +51,7 @@ class Counter:
 
 
 def locked(index: Path, journal: str, seconds: float) -> subprocess.Popen[str]:
-    """Have another process hold the exclusive lock of an index for a while."""
+    """Let another process hold the exclusive lock of an index for a while."""
     command = [sys.executable, "-c", LOCK, str(index), journal, str(seconds)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None and process.stdout.readline() == "locked\n"
@@ -59,7 +59,7 @@ def locked(index: Path, journal: str, seconds: float) -> subprocess.Popen[str]:
 
 
 def expect_counting(function: Callable[[], Any], least_seconds: float) -> Any:
-    """Call a function, which waits, and see that the other thread counted for most of that time."""
+    """Call a function that waits, and check that the other thread counted for most of that time."""
     with Counter() as counter:
         began = time.perf_counter()
         result = function()
@@ -73,7 +73,7 @@ def expect_counting(function: Callable[[], Any], least_seconds: float) -> Any:
 @pytest.mark.parametrize("kind", ["npy", "stats"])
 @pytest.mark.parametrize("sync", [False, True])
 def test_writing_waits_without_the_gil(kind: str, sync: bool, tmp_path: Path) -> None:
-    """The first call of a process waits for the index when it begins, a later one when it ends."""
+    """The first call of a process waits for the index at its beginning, later calls at their end."""
     run(tmp_path / "out", torch.sin, torch.ones(2))
     session._close_all()
     (index,) = tmp_path.rglob("fxtap.db")
@@ -89,7 +89,7 @@ def test_writing_waits_without_the_gil(kind: str, sync: bool, tmp_path: Path) ->
 
 @pytest.fixture
 def index(tmp_path: Path) -> Iterator[Path]:
-    """Two steps, in an index whose lock keeps readers out."""
+    """Write two steps to an index whose lock blocks readers."""
     compiled = torch.compile(torch.sin, backend=dumping(tmp_path / "out"))
     compiled(torch.ones(2))
     compiled(torch.ones(2))
@@ -119,7 +119,7 @@ def test_reading_waits_without_the_gil(what: str, index: Path, tmp_path: Path) -
 
 
 def test_threads_share_a_reader(index: Path, tmp_path: Path) -> None:
-    """What lets the GIL go must not let a second thread into the same reader."""
+    """A method that releases the GIL must not admit a second thread to the same reader."""
     reader = Reader(tmp_path / "out")
     answers: list[tuple[int, ...]] = []
 
@@ -137,7 +137,7 @@ def test_threads_share_a_reader(index: Path, tmp_path: Path) -> None:
 
 
 def test_no_file_is_touched_with_the_gil_held(tmp_path: Path) -> None:
-    """Whatever opens, makes, links or moves a file of a dump: the library says whether its thread has the GIL."""
+    """For every call that opens, creates, links or moves a file of a dump, check whether the thread holds the GIL."""
     source = Path(__file__).with_name("gil_watch.c")
     library = tmp_path / "gil_watch.so"
     subprocess.run(["cc", "-shared", "-fPIC", "-fno-builtin", "-o", library, source, "-ldl"], check=True)

@@ -1,4 +1,4 @@
-"""Graph keys: the same for the same graph under other names, in another process; others for another graph."""
+"""Graph keys: equal for the same graph under other names or in another process, different for another graph."""
 
 import subprocess
 import sys
@@ -10,7 +10,7 @@ import torch
 from captured import catch
 from fxtap import _core
 
-# Symbols are named after the sources of sizes, so other variable names are other symbols, in another order of terms.
+# Symbols are named after the sources of sizes, so other variable names give other symbols and another order of terms.
 SOURCE = """
 def forward({a}, {b}, {c}):
     {t} = {a} @ {b}
@@ -43,7 +43,7 @@ def test_variables_do_not_count() -> None:
 
 
 def test_symbols_were_renamed() -> None:
-    """The test above tests something: torch names the symbols of the three otherwise."""
+    """Check the premise of the test above: torch names the symbols of the three differently."""
     symbols = []
     for names in NAMES:
         namespace: dict[str, Any] = {"torch": torch}

@@ -1,4 +1,4 @@
-"""Printed graphs: the Python runs and computes the same, every constant reads back exactly, names harm nothing."""
+"""Printed graphs: the Python code computes the same, all constants round-trip, hostile names do no harm."""
 
 import base64
 import json
@@ -97,7 +97,7 @@ def test_constants_read_back_from_python() -> None:
 
 
 def from_json(value: Any) -> Any:
-    """The value of docs/graph-json.md's text, for constants."""
+    """Parse the value of an encoded constant (docs/graph-json.md)."""
     if not isinstance(value, dict):
         return [from_json(item) for item in value] if isinstance(value, list) else value
     ((key, text),) = value.items()
@@ -239,7 +239,7 @@ try {
 
 
 def probe(record: _core.Graph, search: str, folder: Path) -> list[str]:
-    """Load the page, press every button, search, open what was found; what the panel says then."""
+    """Load the page, press every button, search, open the match; return the text of the panel."""
     page = _core.print_graph(record, "html", title="<b>title</b>").decode()
     path = folder / "page.html"
     path.write_text(page.replace("</body>", PROBE.replace("SEARCH", json.dumps(search).replace("<", "\\u003c"))))
@@ -262,7 +262,7 @@ def test_page_in_a_browser(tmp_path: Path) -> None:
 
 
 def layered_graph(n_layers: int) -> GraphModule:
-    """Layers of ten operators, each in a module of its own."""
+    """Build layers of ten operators, each in its own module."""
     graph = Graph()
     x = graph.placeholder("x")
     x.meta["val"] = torch.zeros(2)
@@ -280,7 +280,7 @@ def layered_graph(n_layers: int) -> GraphModule:
 
 @pytest.mark.skipif(shutil.which("chromium") is None, reason="Chromium is not installed")
 def test_large_page_is_quick(tmp_path: Path) -> None:
-    """5,000 operators: loaded, opened, closed, laid out again, searched."""
+    """A page of 5,000 operators can be loaded, opened, closed, laid out again and searched."""
     found, name, _, _, milliseconds = probe(_core.record(layered_graph(500)), "add_tensor_2500", tmp_path)
     assert (found, name) == ("1 of 5002 nodes", "add_tensor_2500")
     assert float(milliseconds) < 10_000, milliseconds

@@ -1,4 +1,4 @@
-"""Where nodes come from: lines of code and module paths in records, the index and reports are what torch recorded."""
+"""Lines of code and module paths of nodes in records, the index and reports are those that torch recorded."""
 
 import json
 import os
@@ -28,7 +28,7 @@ FRAME = re.compile(
 
 
 def expected(node: Node) -> tuple[Any, ...]:
-    """Of a node: file, line, function and code of the innermost frame; path and type of the innermost module."""
+    """Return a node's innermost frame (file, line, function, code) and innermost module (path, type)."""
     frames = list(FRAME.finditer(node.meta.get("stack_trace") or ""))
     source: tuple[Any, ...] = ("", 0, "", "")
     if frames:
@@ -42,7 +42,7 @@ def expected(node: Node) -> tuple[Any, ...]:
 
 
 def check_record(captured: Captured) -> tuple[int, int]:
-    """Compare every node; how many have a source, and how many a module."""
+    """Compare every node; return how many have a source, and how many a module."""
     record = _core.record(captured.gm, captured.kind)
     given = [
         (*source, path, kind)
@@ -107,7 +107,7 @@ def test_gpt2_in_record_index_and_report(tmp_path: Path) -> None:
 
 
 def find_rows(value: Any) -> list[dict[str, Any]]:
-    """Every object of a report that says where a node comes from."""
+    """Yield every object of a report that has a source."""
     if isinstance(value, dict):
         here = [value] if {"node", "source", "module", "code"} <= set(value) else []
         return here + [row for item in value.values() for row in find_rows(item)]

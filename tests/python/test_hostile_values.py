@@ -1,4 +1,4 @@
-"""Values and texts that no file or index can hold as they are: recorded, and the model runs on."""
+"""Values and texts that no file or index can store unchanged are recorded, and the model runs on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A tensor of more bytes than one write() moves."""
+"""A tensor with more bytes than one write() transfers."""
 
 import shutil
 from pathlib import Path

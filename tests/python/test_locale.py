@@ -1,4 +1,4 @@
-"""A process with a decimal comma writes the same graphs, statistics and reports as any other."""
+"""A process with a decimal comma writes the same graphs, statistics and reports as any other process."""
 
 import locale
 import os
@@ -43,7 +43,7 @@ print(json.dumps(json.loads(report.to_json())["origins"], sort_keys=True))
 
 
 def _write_comma_locale(folder: Path) -> None:
-    """LC_NUMERIC in glibc's binary form, so that it does not matter what is installed."""
+    """Write LC_NUMERIC in glibc's binary form, so that no installed locale is needed."""
     head = struct.pack("=8I", 0x20031115 ^ locale.LC_NUMERIC, 6, 32, 36, 37, 40, 44, 48)
     folder.joinpath("xx").mkdir()
     folder.joinpath("xx", "LC_NUMERIC").write_bytes(head + struct.pack("=4s4sII8s", b",", b"", ord(","), 0, b"UTF-8"))

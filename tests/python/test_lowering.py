@@ -1,4 +1,4 @@
-"""Lowered graphs: the py, txt and pbtxt that TorchAir wrote of the same graphs, and text that reads back from each."""
+"""Lowered graphs: the py, txt and pbtxt that TorchAir wrote for the same graphs, and text that can be parsed again."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MODELS = ("toy", "toy_static", "mlp", "mlp_dyn", "cnn", "misc", "gpt_manual", "g
 
 N_HEADER_LINES = 4
 
-# Rows of the corpus that cannot be reproduced, and why.
+# Rows of the corpus that cannot be reproduced, with the reason.
 CUT = "the measured py ends at an operator's FX line, without its GE lines and the outputs"
 UNSTABLE = "a tensor's name in the measured txt holds the address of a Python function"
 EXPECTED = dict.fromkeys(
@@ -35,7 +35,7 @@ EXPECTED = dict.fromkeys(
 
 
 def py_lines(text: str) -> list[str]:
-    """The lines that say something, with the documented differences undone (docs/graph-formats.md)."""
+    """Return the significant lines, with the documented differences undone (docs/graph-formats.md)."""
     lines = [line for line in text.split("\n") if line.strip() and not line.startswith("# File")]
     return [re.sub(r"float\('(-?inf|nan)'\)", r"\1", line) for line in lines]
 
@@ -45,7 +45,7 @@ def printed(record: _core.Graph, form: str, optimised: bool = False) -> str:
 
 
 def ge_message(text: str) -> Any:
-    """The graph; `_inference_rule` names symbols by a number that counts over a session, and is left out of ours."""
+    """Parse the graph; `_inference_rule` names symbols by a session-wide counter and is removed."""
     message = parse_ge(text)
     for op in message.op:
         op.attr.pop("_inference_rule", None)
@@ -53,7 +53,7 @@ def ge_message(text: str) -> Any:
 
 
 def is_reproduced(row: dict[str, Any], record: _core.Graph) -> bool:
-    # A row's py is of the graph before or after the optimisation, which leaves a mark on the last line.
+    # Return whether a row's py is of the optimised graph, which leaves a mark on the last line.
     original = row["py"].rstrip("\n").split("\n")[-1].startswith("_ =")
     if py_lines(printed(record, "py", not original))[N_HEADER_LINES:] != py_lines(row["py"]):
         return False
@@ -63,7 +63,7 @@ def is_reproduced(row: dict[str, Any], record: _core.Graph) -> bool:
 
 
 def test_corpus() -> None:
-    """Every measured graph is reproduced, in py line by line and in txt as a message, except those that can't be."""
+    """Every recorded graph is reproduced, py line by line and txt as a message, except the rows listed above."""
     measured = [row for row in rows() if row["status"] == "ok"]
     assert len(measured) == 1783
     failed = {row["id"] for row in measured if not is_reproduced(row, record_of(row))}
@@ -72,7 +72,7 @@ def test_corpus() -> None:
 
 
 def test_corpus_without_a_lowering() -> None:
-    """Graphs that TorchAir raises at: the operator's FX line with a comment, every other line as ever."""
+    """For graphs that TorchAir rejects, the operator is its FX line with a comment; other lines are unchanged."""
     others = [row for row in rows() if row["status"] != "ok"]
     assert len(others) > 200
     for row in others:
@@ -92,7 +92,7 @@ def test_corpus_without_a_lowering() -> None:
 
 @cache
 def references() -> dict[str, str]:
-    """The files that TorchAir wrote: "toy/dynamo_original_graph_1.py" -> text."""
+    """Return the files that TorchAir wrote: "toy/dynamo_original_graph_1.py" -> text."""
     with tarfile.open(DATA / "graphs.tar.xz") as archive:
         names = [member.name for member in archive if member.isfile()]
         return {name: file.read().decode() for name in names if (file := archive.extractfile(name)) is not None}
@@ -100,7 +100,7 @@ def references() -> dict[str, str]:
 
 @pytest.mark.parametrize("name", MODELS)
 def test_models(name: str) -> None:
-    """The files of a model: py and txt byte for byte, pbtxt as a message."""
+    """The files of a model are equal: py and txt byte for byte, pbtxt as a message."""
     names = {path.rpartition(".")[0] for path in references() if path.startswith(f"{name}/")}
     records = [_core.record(captured.gm, captured.kind) for captured in catch_model(name)]
     assert len(names) == 2 * len(records)
@@ -120,14 +120,14 @@ def test_models(name: str) -> None:
 
 
 def test_a_source_line_is_told_once() -> None:
-    """An in-place update of a cache: the statement's text is not told again behind that of a part of it."""
+    """An in-place update of a cache: the text of the statement is not repeated for a part of it."""
     record = _core.record((graph := catch_model("kv")[0]).gm, graph.kind)
     py = _core.print_graph(record, "py", optimised=True).decode()
     py = py.replace(f'File "{DATA / "models.py"}"', 'File "/models/models.py"')
     assert py == (DATA / "kv_optimized.txt").read_text()
 
 
-# ---- graphs that nobody measured ----
+# ---- graphs without a recorded reference ----
 
 
 def indexing(x: torch.Tensor, i: torch.Tensor) -> tuple[torch.Tensor, ...]:
@@ -158,7 +158,7 @@ def random(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
 
 
 class Cells(torch.nn.Module):
-    """An embedding, two recurrent cells over three steps, a normalisation over channels."""
+    """An embedding, two recurrent cells over three steps, and a normalisation over channels."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -179,7 +179,7 @@ class Cells(torch.nn.Module):
 
 
 def flattened(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
-    """Sizes that are left to -1: with symbolic sizes their expressions are in no list."""
+    """Sizes given as -1: with symbolic sizes their expressions are in no list."""
     n = x.shape[0]
     return (
         x.view(n, -1).relu(),
@@ -190,9 +190,9 @@ def flattened(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
 
 
 def check_sound(record: _core.Graph, optimised: bool) -> set[str]:
-    """Every input was made before, no name is given twice, each operator without a lowering has its comment.
+    """Check that all inputs are defined before, names are unique, and each operator without a lowering has its comment.
 
-    Returns what has no lowering.
+    Returns the operators without a lowering.
     """
     text = printed(record, "py", optimised)
     ast.parse(text)
@@ -227,7 +227,7 @@ HELD_OUT: dict[str, tuple[Any, tuple[torch.Tensor, ...], set[str]]] = {
 @pytest.mark.parametrize("dynamic", [False, True])
 @pytest.mark.parametrize("name", HELD_OUT)
 def test_held_out(name: str, dynamic: bool) -> None:
-    """Other models of the same kinds: what TorchAir has a lowering for has one here, and the graph is sound."""
+    """Other models of these kinds: operators that TorchAir can lower have a lowering, and the graph is valid."""
     function, arguments, without = HELD_OUT[name]
     torch._dynamo.reset()
     with torch.no_grad():
@@ -238,7 +238,7 @@ def test_held_out(name: str, dynamic: bool) -> None:
 
 
 def graph_of(*arguments: Any, target: Any = None, name: str | None = None) -> _core.Graph:
-    """x through one call with these further arguments."""
+    """Return a graph that calls an operator once on x with further arguments."""
     graph = Graph()
     x = graph.placeholder("x")
     x.meta["val"] = torch.zeros(2, 3)
@@ -266,7 +266,7 @@ def hostile(x: torch.Tensor, text: str) -> torch.Tensor:
 
 
 def argument_of(call: str, may_be_bare: bool = False) -> Any:
-    """The text in `hostile(x: ..., TEXT)`."""
+    """Return the text in `hostile(x: ..., TEXT)`."""
     found = re.search(r"hostile\(x: torch.float32\[2, 3\]cpu, (.*)\)$", call, re.S)
     assert found is not None
     return found[1] if may_be_bare and found[1][0] not in "'\"" else ast.literal_eval(found[1])
@@ -274,7 +274,7 @@ def argument_of(call: str, may_be_bare: bool = False) -> Any:
 
 @pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
 def test_hostile_text(text: str) -> None:
-    """A string constant comes back from each form."""
+    """A string constant round-trips in each form."""
     record = graph_of(text, target=hostile)
     py = printed(record, "py")
     tree = ast.parse(py)
@@ -291,7 +291,7 @@ def test_hostile_text(text: str) -> None:
 @pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
 @pytest.mark.parametrize("lowered", [True, False])
 def test_hostile_names(text: str, lowered: bool) -> None:
-    """A node's name stays a name."""
+    """The name of a node is preserved."""
     graph = Graph()
     x = graph.placeholder("x")
     x.meta["val"] = torch.zeros(2, 3)
@@ -320,7 +320,7 @@ def test_hostile_names(text: str, lowered: bool) -> None:
     ("target", "is_new"), [("__lshift__", True), ("__and__", True), ("__ilshift__", False), ("bitwise_and_", False)]
 )
 def test_results_of_operators_in_place(target: str, is_new: bool) -> None:
-    """What an operator leaves in the graph's input is no output of its own."""
+    """A value that an operator writes to the graph's input is not a separate output."""
     record = graph_of(1, target=getattr(torch.ops.aten, target).Scalar)
     output = parse_ge(printed(record, "txt")).op[-1]
     assert (output.type, len(output.input)) == ("NetOutput", int(is_new))
@@ -332,7 +332,7 @@ NUMBERS = (*FLOATS, 2**62, -(2**63), True, complex(1, -2), complex(-0.0, math.in
 
 @pytest.mark.parametrize("number", NUMBERS, ids=repr)
 def test_numbers(number: complex) -> None:
-    """Constants in a call of GE's read back from py, as what they were."""
+    """Constants in a GE call round-trip in py."""
     record = graph_of(number)
     (line,) = [line for line in printed(record, "py").split("\n") if "ge.Const(" in line]
     call = ast.parse(line).body[0]
@@ -345,7 +345,7 @@ def test_numbers(number: complex) -> None:
 
 
 def test_any_constant_reads_back() -> None:
-    """The call of an operator without a lowering is Python: its constants are what they were."""
+    """The call of an operator without a lowering is Python with exact constants."""
     for value in CONSTANTS:
         ops = parse_ge(printed(graph_of(value, target=hostile), "txt")).op
         (code,) = [op.attr["_fx_code"].s.decode() for op in ops if "_fx_code" in op.attr]
@@ -356,7 +356,7 @@ def test_any_constant_reads_back() -> None:
 
 @pytest.mark.parametrize("number", [2**63, -(2**70), 10**40])
 def test_huge_integers(number: int) -> None:
-    """No dtype holds them: they are at least seen, digit by digit."""
+    """Integers that fit no dtype are printed in full."""
     record = graph_of(number)
     assert str(number) in printed(record, "py")
     ast.parse(printed(record, "py"))
@@ -364,7 +364,7 @@ def test_huge_integers(number: int) -> None:
 
 
 def test_without_metadata() -> None:
-    """A graph that no one ran: everything is printed, nothing raises."""
+    """A graph that was never run is printed completely, without an error."""
     graph = Graph()
     x = graph.placeholder("x")
     y = graph.call_function(torch.ops.aten.add.Tensor, (x, x))
@@ -388,7 +388,7 @@ def test_empty() -> None:
 
 
 def test_large_graph() -> None:
-    """5,000 nodes are lowered and printed in a moment."""
+    """5,000 nodes are lowered and printed quickly."""
     graph = Graph()
     x = graph.placeholder("x")
     x.meta["val"] = torch.zeros(8, 8)
@@ -413,7 +413,7 @@ def test_large_graph() -> None:
 
 
 def nested(x: torch.Tensor) -> torch.Tensor:
-    """A loop with a branch in it; one of the loop's outputs is its input, and so is an output of a branch."""
+    """A loop with a branch; one of the loop's outputs is its input, and so is an output of a branch."""
     higher: Any = torch._higher_order_ops
 
     def body(i: torch.Tensor, y: torch.Tensor, z: torch.Tensor) -> tuple[torch.Tensor, ...]:
@@ -439,7 +439,7 @@ LOOP_BODY = ["Data", "Data", "Data", "ReduceSum", "Greater", "cond", "Add", "Add
 
 @pytest.mark.parametrize("optimised", [False, True])
 def test_bodies_in_txt(optimised: bool) -> None:
-    """Each body is a graph in the operator's attribute; nothing of its inputs and outputs is optimised away."""
+    """Each body is a graph in the operator's attribute; its inputs and outputs are not optimised away."""
     graph = parse_ge(printed(nested_record(), "txt", optimised))
     (loop,) = [op for op in graph.op if op.type == "while_loop"]
     assert graph.op[-2].type == "Tanh"
@@ -466,7 +466,7 @@ def test_bodies_in_txt(optimised: bool) -> None:
 
 @pytest.mark.parametrize("optimised", [False, True])
 def test_bodies_in_py(optimised: bool) -> None:
-    """Each body is a function, in the place of the node that holds it, and its FX lines are in it."""
+    """Each body is a function in place of the node that contains it, with its FX lines."""
     text = printed(nested_record(), "py", optimised)
     functions = [node for node in ast.parse(text).body if isinstance(node, ast.FunctionDef)]
     assert [function.name for function in functions] == ["while_loop_cond_graph_0", "while_loop_body_graph_0"]
@@ -483,7 +483,7 @@ def test_bodies_in_py(optimised: bool) -> None:
 
 
 def test_bodies_in_pbtxt() -> None:
-    """Each body is a function of the library, which the operator's attribute names."""
+    """Each body is a function of the library, named by the operator's attribute."""
     graph = parse_graph_def(printed(nested_record(), "pbtxt"))
     functions = {function.signature.name: function for function in graph.library.function}
     loop = next(node for node in graph.node if node.op == "while_loop")
@@ -497,7 +497,7 @@ def test_bodies_in_pbtxt() -> None:
 
 
 def test_outputs_of_bodies_stay() -> None:
-    """An input given back, twice, a number, nothing at all: each keeps its place."""
+    """A returned input, a repeated output, a number and no output each keep their position."""
     inner = Graph()
     x = inner.placeholder("x")
     x.meta["val"] = torch.zeros(2)
@@ -542,7 +542,7 @@ def test_hostile_names_of_bodies(text: str) -> None:
 
 
 def test_tensorboard() -> None:
-    """TensorBoard's own message reads pbtxt."""
+    """TensorBoard's message class parses pbtxt."""
     graph_pb2 = pytest.importorskip("tensorboard.compat.proto.graph_pb2")
     graph = text_format.Parse(printed(nested_record(), "pbtxt"), graph_pb2.GraphDef())
     assert len(graph.library.function) == 4

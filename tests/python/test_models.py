@@ -1,4 +1,4 @@
-"""Whole models: outputs and gradients are aot_eager's bit for bit, and every saved array is what torch computed."""
+"""Complete models: outputs and gradients are aot_eager's bit for bit, and saved arrays are what torch computed."""
 
 import runpy
 import shutil
@@ -23,7 +23,7 @@ Run = Callable[[Callable[..., Any]], Any]
 
 
 def golden_backend(calls: list[Saved]) -> Any:
-    """Run the same graphs node by node, keeping what every node got and gave, one entry a call."""
+    """Run the same graphs node by node; record the arguments and result of every node, one entry per call."""
 
     def compiler(gm: GraphModule, _inputs: Any) -> Callable[[list[Any]], Any]:
         def call(arguments: list[Any]) -> Any:
@@ -41,7 +41,7 @@ def golden_backend(calls: list[Saved]) -> Any:
 
 
 def compare(make: Callable[[], tuple[torch.nn.Module, Run]], root: Path) -> None:
-    """Run three times from the same start: by aot_eager, node by node in Python, and with a dump."""
+    """Run three times from the same start: with aot_eager, node by node in Python, and with a dump."""
     results = []
     calls: list[Saved] = []
     for backend in ("aot_eager", golden_backend(calls), dumping(root)):
@@ -86,7 +86,7 @@ def minilm(attention: str) -> tuple[torch.nn.Module, Run]:
 def gpt2() -> tuple[torch.nn.Module, Run]:
     transformers = pytest.importorskip("transformers")
     config = transformers.GPT2Config(n_layer=1, n_embd=64, n_head=4, vocab_size=200, n_positions=32)
-    model = transformers.GPT2LMHeadModel(config)  # dropout is on
+    model = transformers.GPT2LMHeadModel(config)  # with dropout
     tokens = torch.randint(0, 200, (2, 12))
 
     def run(compiled: Callable[..., Any]) -> Any:
@@ -125,7 +125,7 @@ def cnn() -> tuple[torch.nn.Module, Run]:
 
     def run(compiled: Callable[..., Any]) -> Any:
         total = torch.zeros(())
-        for _ in range(2):  # running statistics are mutated in between
+        for _ in range(2):  # changes the running statistics
             total = total + compiled(x).square().mean()
         total.backward()
         return torch.cat([total.detach().view(1), model[1].running_mean, model[1].running_var])

@@ -1,4 +1,4 @@
-"""Truth under mutation: an input is what it was, an output what it became, and one value is written once."""
+"""Mutation: an INPUT is the value before the operator, an output the value after; equal values are written once."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_index_put(sync: bool, tmp_path: Path) -> None:
 
 
 def test_a_large_input_is_not_torn(tmp_path: Path) -> None:
-    """Many jobs are still pending when the memory changes."""
+    """Many jobs are pending when the memory changes."""
 
     def make(graph: Graph, x: Node) -> Node:
         for _ in range(6):
@@ -167,14 +167,14 @@ def test_python_functions_may_change_anything(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("what", ["resize", "set", "out", "storage"])
 def test_a_storage_that_moves_while_views_of_it_wait(what: str, tmp_path: Path) -> None:
-    """What is resized is a view of two elements, what waits to be written another one: they share the storage alone."""
-    import torch._inductor.lowering  # has the operators of its namespace
+    """The resized tensor is a view of two elements, the pending value is another view; only the storage is shared."""
+    import torch._inductor.lowering  # loads the operators of its namespace
 
     n = 1 << 20
 
     def make(graph: Graph, x: Node) -> Any:
         one = graph.call_function(aten.slice.Tensor, (x, 0, 0, 1))
-        graph.call_function(aten.expand.default, (one, [32 * n]))  # nothing to make, much to write
+        graph.call_function(aten.expand.default, (one, [32 * n]))  # no computation, but large writes
         whole = graph.call_function(aten.clone.default, (x,))
         start = graph.call_function(aten.slice.Tensor, (whole, 0, 0, 2))
         rest = graph.call_function(aten.slice.Tensor, (whole, 0, 2, n))
@@ -203,7 +203,7 @@ def test_a_storage_that_moves_while_views_of_it_wait(what: str, tmp_path: Path) 
 
 @pytest.mark.parametrize("seed", range(6))
 def test_random_programs_async_equals_sync(seed: int, tmp_path: Path) -> None:
-    """Views, in-place operators and fresh values at random: the two dumps hold the same, name by name."""
+    """Random views, in-place operators and fresh values: both dumps have the same values under the same names."""
     choose = random.Random(seed)
 
     def make(graph: Graph, x: Node) -> Any:
@@ -234,14 +234,14 @@ def test_random_programs_async_equals_sync(seed: int, tmp_path: Path) -> None:
         assert array.tobytes() == second[name].tobytes(), name
 
 
-# ---- what an operator changes without declaring it ----
+# ---- undeclared writes of operators ----
 
 
 LIBRARY.define("zeroes(Tensor x, Tensor[] others, Tensor? y=None, *, Tensor? key=None) -> Tensor")
 
 
 def write_zeroes(x: Tensor, others: list[Tensor], y: Tensor | None = None, *, key: Tensor | None = None) -> Tensor:
-    """Write zeros over all but x, as its schema does not say, where they are the second or later."""
+    """Write zeros to all arguments but x from the second on, which the schema does not declare."""
     result = x + 1
     for tensor in (*others[1:], y, key):
         if tensor is not None:
@@ -324,7 +324,7 @@ def test_an_honest_operator_has_no_finding(sync: bool, tmp_path: Path) -> None:
     assert dumped.index("SELECT name FROM sqlite_schema WHERE name = 'finding'") == []
 
 
-# ---- one value is written once ----
+# ---- equal values are written once ----
 
 
 def inode(dumped: Dumped, name: str, step: int = 0) -> int:
@@ -367,7 +367,7 @@ def test_views_over_the_same_bytes(tmp_path: Path) -> None:
 
 
 def test_equal_addresses_are_not_equal_values(tmp_path: Path) -> None:
-    """Memory that was freed is used again at once: an address says nothing."""
+    """Freed memory is reused at once: an address does not identify a value."""
 
     def make(graph: Graph, x: Node) -> Node:
         for _ in range(30):
@@ -390,7 +390,7 @@ def test_deduplication_can_be_switched_off(tmp_path: Path) -> None:
 
 
 def test_the_queue_bounds_what_is_alive(tmp_path: Path) -> None:
-    """Values die as their jobs end: 200 of a MiB each under a queue of 4 MiB."""
+    """Values are freed when their jobs end: 200 values of 1 MiB with a queue of 4 MiB."""
     alive: list[int] = []
 
     def measure(x: Tensor) -> Tensor:
@@ -467,7 +467,7 @@ def test_statistics_only(tmp_path: Path) -> None:
 
 
 def test_dropped_tensors_die_when_their_jobs_are_done(tmp_path: Path) -> None:
-    """A queued job keeps a tensor past its last use; once it is done, nothing else does."""
+    """A queued job keeps a tensor alive after its last use, but only until the job is done."""
     counts: list[int] = []
 
     @torch.library.custom_op("fxtap_test::count_alive", mutates_args=())

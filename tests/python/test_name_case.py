@@ -1,4 +1,4 @@
-"""Names of files that a disk which ignores letter case keeps apart, and that lead back to their nodes."""
+"""File names stay distinct on a case-insensitive file system, and lead back to their nodes."""
 
 import unicodedata
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A file system that cannot lock files: everything is written, with one warning, and nobody waits."""
+"""A file system without file locks: everything is written, with one warning, and without waiting."""
 
 import errno
 import os

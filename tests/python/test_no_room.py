@@ -1,4 +1,4 @@
-"""A dump that has no room: a full file system, a quota, a limit on the size of files."""
+"""A dump without space: a full file system, a quota, a limit on the file size."""
 
 from __future__ import annotations
 
@@ -54,13 +54,13 @@ print("went on")
 
 
 def command(*words: object) -> bool:
-    """Whether a command of the system succeeded."""
+    """Run a command of the system; return whether it succeeded."""
     return subprocess.run(list(map(str, words)), capture_output=True, check=False).returncode == 0
 
 
 @pytest.fixture
 def place(tmp_path: Path) -> Iterator[Path]:
-    """Give a folder to mount on; whatever is mounted there afterwards is taken off."""
+    """Provide a mount point, and unmount it afterwards."""
     folder = tmp_path / "place"
     folder.mkdir()
     yield folder
@@ -76,7 +76,7 @@ def fill_tmpfs(place: Path) -> Path:
 
 
 def limit_btrfs(place: Path) -> Path:
-    """Mount a file system of which a user may fill 4 MiB."""
+    """Mount a file system with a user quota of 4 MiB."""
     if shutil.which("mkfs.btrfs") is None:
         pytest.skip("btrfs-progs is not installed")
     image = place.parent / "image"
@@ -91,12 +91,12 @@ def limit_btrfs(place: Path) -> Path:
 
 
 def check_whatever_is_there(root: Path, n_failed: int, n_whole: int, *, with_files: bool = True) -> None:
-    """Check that every file under a final name is whole, and that the index says of each step what it is."""
+    """Check that every file under a final name is complete, and that the index has the right state of each step."""
     dump = fxtap.open(root)
     steps = [step for graph in dump.graphs for step in graph.steps]
     states = [step.state for step in steps]
     assert states.count("whole") == n_whole
-    assert states.count("failed") + states.count("partial") <= n_failed  # no room for a folder, or a name
+    assert states.count("failed") + states.count("partial") <= n_failed  # no space for a folder or a name
     assert len(states) <= n_failed + n_whole
     for path in root.rglob("*.npy"):
         assert np.load(path, allow_pickle=False).shape in [(), (16,), (20_000,), (300_000,)]

@@ -1,7 +1,7 @@
-"""Differential: what is saved is what torch computed, over torch's own database of operators and samples.
+"""Differential test over torch's database of operators and samples: saved values are those that torch computed.
 
-Each sample is traced into a graph, run node by node here (the golden values), and dumped twice, asynchronously and
-synchronously. Every saved array must equal the golden value bit for bit, through the documented conversions.
+Each sample is traced to a graph, run node by node here (the golden values), and dumped twice, asynchronously and
+synchronously. Every saved array must equal the golden value bit for bit, after the documented conversions.
 """
 
 import warnings
@@ -28,7 +28,7 @@ Saved = dict[str, np.ndarray[Any, Any]]
 
 
 def as_saved(value: Any) -> np.ndarray[Any, Any] | None:
-    """The documented conversion of a value to what NumPy reads; None where it has no file."""
+    """Apply the documented conversion of a value to a NumPy array; None if it has no file."""
     if isinstance(value, torch.Tensor):
         value = value.detach().resolve_conj().resolve_neg()
         if value.layout is not torch.strided:
@@ -48,7 +48,7 @@ def as_saved(value: Any) -> np.ndarray[Any, Any] | None:
 
 
 def places(value: Any, position: str) -> Iterator[tuple[str, np.ndarray[Any, Any]]]:
-    """Position and saved form of everything that one argument or result leaves."""
+    """Return position and saved form of all files of one argument or result."""
     if isinstance(value, (list, tuple)) and any(isinstance(item, torch.Tensor) for item in value):
         for j, item in enumerate(value):
             yield from places(item, f"{position}.{j}")
@@ -59,7 +59,7 @@ def places(value: Any, position: str) -> Iterator[tuple[str, np.ndarray[Any, Any
 
 
 class Golden(Interpreter):
-    """Runs a graph node by node and keeps what each node got and gave."""
+    """Runs a graph node by node and records arguments and result of each node."""
 
     def __init__(self, gm: GraphModule) -> None:
         super().__init__(gm)
@@ -81,7 +81,7 @@ class Golden(Interpreter):
 
 
 def traced(op: Any, sample: Any) -> tuple[GraphModule, list[torch.Tensor]]:
-    """The graph of one sample, and its tensors in the order of the placeholders."""
+    """Return the graph of one sample, and its tensors in the order of the placeholders."""
     leaves, spec = tree_flatten((sample.input, sample.args, sample.kwargs))
     tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
 
@@ -100,7 +100,7 @@ def clones(tensors: list[torch.Tensor]) -> list[torch.Tensor]:
 
 
 def dumped(gm: GraphModule, tensors: list[torch.Tensor], dump: _core.Dump) -> Path:
-    """Run a graph once with the dump on; the folder of its step."""
+    """Run a graph once with a dump; return the folder of its step."""
     record = _core.record(gm)
     number = next_graph_id()
     program = _core.Program(gm, record, dump, number, skip_reasons(gm, record))
@@ -114,7 +114,7 @@ def read(folder: Path) -> Saved:
 
 
 def differences(saved: Saved, golden: Saved) -> list[str]:
-    """What is missing, unexpected or different; INOUT files are checked elsewhere."""
+    """Return missing, unexpected and different files; INOUT files are checked elsewhere."""
     saved = {name: array for name, array in saved.items() if ".INOUT." not in name}
     found = [f"missing {name}" for name in sorted(golden.keys() - saved.keys())]
     found += [f"unexpected {name}" for name in sorted(saved.keys() - golden.keys())]
@@ -128,7 +128,7 @@ def differences(saved: Saved, golden: Saved) -> list[str]:
 
 
 def inouts(saved: Saved) -> Saved:
-    """What was mutated, under names that `differences` compares."""
+    """Return the mutated values, under the names that `differences` compares."""
     return {name.replace(".INOUT.", ".after."): array for name, array in saved.items() if ".INOUT." in name}
 
 
@@ -142,7 +142,7 @@ def samples(op: Any, dtype: torch.dtype, count: int) -> list[Any]:
 
 
 def check_operators(dtype: torch.dtype, root: Path, count: int) -> tuple[set[str], list[str], list[str]]:
-    """Operators that were checked, what could not be traced or run here, and what differed."""
+    """Return the checked operators, those that could not be traced or run here, and the differences."""
     checked: set[str] = set()
     untraceable: list[str] = []
     wrong: list[str] = []
@@ -178,7 +178,7 @@ WANTED = {torch.float32: 300, torch.bfloat16: 250, torch.int64: 200, torch.bool:
 
 @pytest.fixture(autouse=True)
 def filled_memory() -> Iterator[None]:
-    """Have torch fill memory that it hands out uninitialised, or nobody could say what it held."""
+    """Let torch fill uninitialised memory, so that its contents are deterministic."""
     torch.use_deterministic_algorithms(True, warn_only=True)
     yield
     torch.use_deterministic_algorithms(False)

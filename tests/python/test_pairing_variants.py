@@ -1,4 +1,4 @@
-"""Executions whose programs are not equal pair in full, without false origins; a planted fault is named in them."""
+"""Executions of unequal programs are paired completely, without false origins; a planted fault is named."""
 
 import importlib.util
 import logging

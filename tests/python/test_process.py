@@ -48,7 +48,7 @@ def test_forked_child_runs_the_graph_too(tmp_path: Path) -> None:
 
 
 def test_relatives_have_no_graph_number_in_common(tmp_path: Path) -> None:
-    """More than a block each, children of children, pids that are used again, and a parent that reaches a child's."""
+    """More than a block each, grandchildren, reused pids, and a parent whose numbers reach a child's block."""
     done = python(
         """
         import os
@@ -118,7 +118,7 @@ def test_however_a_forked_child_ends_the_parents_files_stay(end: str, tmp_path: 
 
 
 def test_no_writer_threads_where_torch_uses_all_processors(tmp_path: Path) -> None:
-    """A writer on a processor of torch's OpenMP team would hold up every operator: the team writes itself."""
+    """A writer on a processor of torch's OpenMP team would delay every operator: the team writes instead."""
     done = python(
         """
         import glob, os, torch, fxtap
@@ -139,7 +139,7 @@ def test_no_writer_threads_where_torch_uses_all_processors(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("imported", ["first", "in the child"])
 def test_forked_child_of_a_process_with_a_team(imported: str, tmp_path: Path) -> None:
-    """The threads of torch's OpenMP team are not in the child: whoever waits for them hangs."""
+    """A child has no threads of torch's OpenMP team: waiting for them would hang."""
     done = python(
         f"""
         import os, signal, torch
@@ -362,7 +362,7 @@ def test_many_processes_start_one_fresh_root_together(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("what", ["out", "out/worldsize*", "out/worldsize*/graph_*"])
 def test_root_that_vanishes_between_steps(what: str, tmp_path: Path) -> None:
-    """The tree is made again, with the next number of a step, and is a dump like any other."""
+    """The tree is created again with the next step number, and is a valid dump."""
     root = tmp_path / "out"
     model = torch.compile(torch.sin, backend=dumping(root), dynamic=False)
     for step in range(3):

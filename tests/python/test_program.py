@@ -1,4 +1,4 @@
-"""The run loop: what a program computes, what it keeps alive, how it fails."""
+"""The run loop: results, lifetimes of values, failures."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def run(gm: GraphModule, *arguments: Any) -> Any:
 
 
 def check(gm: GraphModule, *arguments: Any) -> Any:
-    """Run both ways: the very same result."""
+    """Run both ways; the results are identical."""
     expected = gm.forward(*[a.clone() if isinstance(a, Tensor) else a for a in arguments])
     result = run(gm, *arguments)
     assert same(result, expected)
@@ -261,11 +261,11 @@ def test_plan_arguments_are_checked(tmp_path: Path) -> None:
         _core.Program(gm, record, dump, 1)
 
 
-# ---- what is kept alive ----
+# ---- lifetimes ----
 
 
 class Counter:
-    """How many of the tensors that pass by are alive."""
+    """A mode that counts the live tensors among those it sees."""
 
     __name__ = "counter"
 
@@ -308,7 +308,7 @@ def test_values_die_at_their_last_use(in_list: bool) -> None:
 def test_a_dump_keeps_no_more_values_than_it_must(
     options: dict[str, Any], keeps: bool, in_list: bool, tmp_path: Path
 ) -> None:
-    """The same number for 50 operators and for 200."""
+    """The count is the same for 50 operators and for 200."""
     most = []
     for n in (50, 200):
         counter = Counter()

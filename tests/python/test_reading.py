@@ -1,4 +1,4 @@
-"""fxtap.open: dumps of fxtap and of TorchAir, lazily, as NumPy and pandas."""
+"""fxtap.open: lazy reading of dumps of fxtap and TorchAir, with NumPy and pandas."""
 
 import resource
 import sqlite3
@@ -147,7 +147,7 @@ def test_statistics_alone(tmp_path: Path) -> None:
     assert not list(tmp_path.rglob("*.npy"))
     tensor = fxtap.open(tmp_path).tensors(io="INPUT")[0]
     assert (tensor.min, tensor.max, tensor.count, tensor.path) == (2.0, 2.0, 3, None)
-    with pytest.raises(LookupError, match="statistics alone"):
+    with pytest.raises(LookupError, match="only statistics"):
         tensor.numpy()
 
 
@@ -188,7 +188,7 @@ def test_threads_that_load_and_look(tmp_path: Path) -> None:
 
 
 def _spellings() -> list[str]:
-    """Every word and letter that some NumPy takes for a dtype, and some that none takes, in each byte order."""
+    """Every word and letter that some NumPy accepts as a dtype, and some that none accepts, in each byte order."""
     words = {name for name in np._core.numerictypes.sctypeDict if isinstance(name, str)}  # type: ignore[attr-defined]
     words |= set("?bBhHiIlLqQpPnNefdgFDGSUVOMmacTxyz")
     words |= {"b1", "i1", "u2", "i4", "u8", "f2", "f4", "f8", "c8", "c16", "f04", "V8", "S5", "U3", "m8", "M8[us]"}
@@ -368,7 +368,7 @@ class TestPatterns:
         ],
     )
     def test_one_meaning(self, pattern: str, wanted: set[str], root: Path, tmp_path: Path) -> None:
-        """A listing, a comparison and a filter choose the same operators."""
+        """A listing, a comparison and a filter select the same operators."""
         dump = fxtap.open(root)
         torch._dynamo.reset()
         with torch.no_grad():
@@ -432,7 +432,7 @@ def test_a_file_that_is_no_array_is_an_error(tmp_path: Path) -> None:
             fxtap.open(tmp_path / name)
     np.save(tmp_path / "array.npy", np.ones(2))
     (tmp_path / "array.npy").rename(tmp_path / "array")
-    assert len(fxtap.open(tmp_path / "array")) == 1  # by its first bytes
+    assert len(fxtap.open(tmp_path / "array")) == 1  # identified by its first bytes
 
 
 def test_the_home_folder(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -455,7 +455,7 @@ def test_the_home_folder(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_what_the_documents_name_is_there() -> None:
-    """Attributes without an import of their own, and in dir()."""
+    """Attributes that need no separate import, and are in dir()."""
     code = """
         import fxtap, sys
         assert "torch" not in sys.modules

@@ -1,4 +1,4 @@
-"""Graph records: everything that torch.fx knows of a graph, and nothing else."""
+"""Graph records: all that torch.fx has of a graph, and nothing else."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from graphs import aten, build, chain, trace
 
 
 def captured(function: Callable[..., Any], *arguments: Any, dynamic: bool | None = None) -> GraphModule:
-    """The graph that a backend would get."""
+    """Return the graph that a backend would get."""
     from torch._functorch.aot_autograd import aot_module_simplified
 
     found: list[GraphModule] = []
@@ -131,7 +131,7 @@ def test_source_and_module_of_a_compiled_model() -> None:
 
 
 def uncompiled(graph: Graph) -> GraphModule:
-    """A GraphModule whose Python code is never generated: what is no Python may be in it."""
+    """A GraphModule whose Python code is never generated, so that it may contain anything."""
     gm = GraphModule.__new__(GraphModule)
     torch.nn.Module.__init__(gm)
     gm.__dict__["_graph"] = graph
@@ -224,7 +224,7 @@ def test_keys() -> None:
 
 
 def test_keys_in_another_process() -> None:
-    """Renamed variables rename torch's symbols: the keys stay."""
+    """Renamed variables change torch's symbols, but not the keys."""
     code = """
 import sys
 import torch
@@ -285,7 +285,7 @@ def test_subgraphs() -> None:
         "aten.sin.default",
     ]
     del record
-    assert inner[0].names  # lives on its own
+    assert inner[0].names  # outlives its graph
 
 
 def test_constants_are_recorded_with_their_values() -> None:

@@ -1,4 +1,4 @@
-"""Steps count calls in the order in which they began, also where they overlap."""
+"""Steps are numbered in the order in which calls began, also if they overlap."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -17,7 +17,7 @@ gate = threading.Event()
 
 @pytest.fixture(scope="module", autouse=True)
 def library() -> Iterator[None]:
-    """An operator that holds its first caller up (x[0] is 0), or fails (1)."""
+    """An operator that blocks its first caller (x[0] is 0), or fails (1)."""
     with torch.library._scoped_library("fxtap_steps", "FRAGMENT") as definitions:
         definitions.define("visit(Tensor x) -> Tensor")
 
@@ -36,7 +36,7 @@ def library() -> Iterator[None]:
 
 
 def compiled(root: Path) -> Callable[[Tensor], Tensor]:
-    """Compile a model around the operator; its first call is step 0."""
+    """Compile a model with the operator; its first call is step 0."""
     function: Callable[[Tensor], Tensor] = torch.compile(
         lambda x: torch.ops.fxtap_steps.visit(x + 0) * 2, backend=dumping(root)
     )

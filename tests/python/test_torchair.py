@@ -1,22 +1,19 @@
-"""The same files as TorchAir itself wrote, for 14 models; and, for four of them, the same values.
+"""The files that TorchAir wrote for 14 models, and, for four of them, equal values.
 
-What TorchAir wrote was measured by running it (tests/data/torchair). The differences, all wanted, are these:
+The reference was recorded by running TorchAir (tests/data/torchair). These differences are intended:
 
 - None is recorded without a file; TorchAir pickles it.
-- A list with a tensor in it expands to INPUT.I.J also where it begins with None; TorchAir turns it into text.
-- Keyword arguments are saved, under their names; TorchAir leaves them out.
-- A Python function is named as operator.mul; TorchAir writes <built-in function mul>.
+- A list with a tensor in it expands to INPUT.I.J even if it begins with None; TorchAir turns it into text.
+- Keyword arguments are saved under their names; TorchAir omits them.
+- A Python function is named operator.mul; TorchAir writes <built-in function mul>.
 - CPU attention is an ATen operator and is dumped; TorchAir has no lowering for it and skips it.
 """
 
-import importlib.util
 import re
-import sys
 import tarfile
 from collections import Counter
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -25,6 +22,7 @@ import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 import fxtap as torchair
+from captured import load_models
 
 DATA = Path(__file__).parent.parent / "data" / "torchair"
 CPU_ATTENTION = "aten._scaled_dot_product_flash_attention_for_cpu.default"
@@ -33,20 +31,11 @@ STAMP = re.compile(r"\.\d{20}\.npy$")
 Files = dict[tuple[str, str], Path]
 
 
-def load_models() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("torchair_models", DATA / "models.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
 MODELS = load_models()
 
 
 def measured_names() -> dict[str, list[tuple[str, str, str, str, bool]]]:
-    """Of each model: folder, name without time stamp, dtype, shape, pickled."""
+    """Return, for each model: folder, name without time stamp, dtype, shape, pickled."""
     tables = {}
     with tarfile.open(DATA / "names.tar.xz") as archive:
         for member in archive.getmembers():
@@ -63,7 +52,7 @@ MEASURED = measured_names()
 
 
 def run_model(name: str, root: Path) -> Files:
-    """Dump a model as the reference was dumped; its files by folder and name without time stamp."""
+    """Dump a model as the reference was dumped; return its files by folder and name without time stamp."""
     case = MODELS.get(name)
     config = torchair.CompilerConfig()
     config.debug.data_dump.type = "npy"
@@ -82,7 +71,7 @@ def run_model(name: str, root: Path) -> Files:
 
 
 def files_of(root: Path) -> Files:
-    """Folders are named as if the process's first graph had been this model's first."""
+    """Number the folders as if the model's first graph were the first of the process."""
     paths = sorted(root.rglob("*.npy"))
     numbers = sorted({int(path.parent.parent.name.removeprefix("graph_")) for path in paths})
     rank = {f"graph_{number}": f"graph_{place}" for place, number in enumerate(numbers, 1)}
@@ -97,7 +86,7 @@ def files_of(root: Path) -> Files:
 
 
 def ours(name: str) -> str:
-    """A name of TorchAir's as ours."""
+    """Convert a TorchAir name to fxtap's."""
     return re.sub(r"<built-in function (\w+)>", lambda m: function_name(m[1]), name)
 
 
@@ -106,7 +95,7 @@ def function_name(name: str) -> str:
 
 
 def is_extra(name: str) -> bool:
-    """Whether a file of ours is one that TorchAir is known to leave out."""
+    """Return whether TorchAir is known to omit a file."""
     node, _, place = name.partition(".INPUT." if ".INPUT." in name else ".OUTPUT.")
     return node.endswith(CPU_ATTENTION) or not place.split(".")[0].isdecimal()
 
@@ -156,12 +145,12 @@ def test_same_values(name: str, tmp_path: Path) -> None:
             continue
         assert dtype.kind == "f", key
         np.testing.assert_allclose(array, golden, rtol=1e-5, atol=1e-6, err_msg=str(key))
-        counts["near"] += 1  # measured on another processor, whose kernels may round otherwise
+        counts["near"] += 1  # recorded on another processor, whose kernels may round differently
     assert counts["equal"] > 20 and counts["near"] < counts["equal"] and counts["not a tensor"] <= 3
 
 
 def test_dynamic_shapes_name_python_functions(tmp_path: Path) -> None:
-    """TorchAir's dynamic SDPA models have SymInt arithmetic; ours has a file name that every file system takes."""
+    """TorchAir's dynamic SDPA models have SymInt arithmetic; fxtap's file names are valid on every file system."""
     files = run_model("symops", tmp_path)
     targets = {stem.split("-", 1)[1].split(".INPUT")[0] for _, stem in files if ".INPUT" in stem}
     assert "operator.mul" in targets

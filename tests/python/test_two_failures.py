@@ -1,4 +1,4 @@
-"""Where one failure follows another, the first is told, and none of the exceptions lives on."""
+"""If one failure follows another, the first is reported, and no exception object leaks."""
 
 import gc
 import types
@@ -18,7 +18,7 @@ alive: "weakref.WeakSet[Exception]" = weakref.WeakSet()
 
 
 class NoRoomError(MemoryError):
-    """An exception that is told from the dump, and counted while it lives."""
+    """An exception raised by the dump, whose instances are counted."""
 
     def __init__(self, *arguments: object) -> None:
         super().__init__(*arguments)
@@ -26,7 +26,7 @@ class NoRoomError(MemoryError):
 
 
 class HostileInt(int):
-    """A number too large for an array, which cannot be printed."""
+    """A number too large for an array, whose repr raises."""
 
     def __str__(self) -> str:
         raise NoRoomError("first")
@@ -34,7 +34,7 @@ class HostileInt(int):
 
 @pytest.mark.parametrize("on_error", ["raise", "warn"])
 def test_a_node_fails_twice(on_error: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its input cannot be recorded, then the memory that it changes cannot be asked for."""
+    """Its input cannot be recorded, and then the memory that it changes cannot be determined."""
 
     def make(graph: Graph, x: Node) -> Node:
         return graph.call_function(aten.add_.Tensor, (x, HostileInt(2**70)))
@@ -61,7 +61,7 @@ def test_a_node_fails_twice(on_error: str, tmp_path: Path, monkeypatch: pytest.M
 
 
 class Attributes:
-    """An object whose attributes are given, or raise what is given."""
+    """An object with the given attributes; those that are exceptions are raised."""
 
     def __init__(self, **attributes: object) -> None:
         self.attributes = attributes
@@ -76,7 +76,7 @@ class Attributes:
 
 
 def module_of(node: Attributes) -> GraphModule:
-    """Return a module whose graph has this node alone."""
+    """Return a module whose graph has only this node."""
     module = build(lambda graph, x: x, "x")
     type(module).graph = property(lambda self: types.SimpleNamespace(nodes=[node]))  # a class of its own
     return module
@@ -126,7 +126,7 @@ def raising(error: Exception) -> Callable[..., Any]:
 
 
 def test_a_note_that_cannot_be_made(tmp_path: Path) -> None:
-    """The operator's exception goes on whatever its node answers when it is asked where it comes from."""
+    """The operator's exception propagates whatever happens when the node's source is looked up."""
     gm = build(lambda graph, x: graph.call_function(raising(ValueError("first")), (x,)), "x")
     program = _core.Program(gm)
     node = next(node for node in gm.graph.nodes if node.op == "call_function")

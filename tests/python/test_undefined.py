@@ -1,4 +1,4 @@
-"""Memory that was never written: left out of comparisons element by element, and reported where it is computed with."""
+"""Memory that was never written: excluded from comparisons element by element, and reported if it is used."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from graphs import Dumped, aten, build
 
 
 def dirty(value: float) -> None:
-    """Leave garbage where the allocator will look next."""
+    """Leave garbage in memory that the allocator will reuse."""
     junk = [torch.full((size,), value) for size in (1, 4, 6, 9, 12, 16, 24, 33, 48, 64, 66, 128) for _ in range(60)]
     del junk
 
 
 def twice(root: Path, function: Callable[..., Any], *arguments: Any, other: Any = None, **options: Any) -> fxtap.Report:
-    """Dump a function twice over other garbage (or `other` the second time), and compare."""
+    """Dump a function twice with different garbage (or `other` the second time), and compare."""
     for name, garbage, one in (("a", 7.7, function), ("b", math.nan, other or function)):
         torch._dynamo.reset()
         dirty(garbage)
@@ -38,7 +38,7 @@ def twice(root: Path, function: Callable[..., Any], *arguments: Any, other: Any 
 
 
 def findings(root: Path) -> list[tuple[str, str, int, int]]:
-    """Target, argument, elements, of how many."""
+    """Return target, argument, number of unwritten elements, number of elements."""
     with sqlite3.connect(next(root.glob("*/fxtap.db"))) as database:
         if not database.execute("SELECT 1 FROM sqlite_schema WHERE name = 'finding'").fetchall():
             return []
@@ -49,7 +49,7 @@ def findings(root: Path) -> list[tuple[str, str, int, int]]:
 
 
 def undefined(root: Path, node: str, io: str = "OUTPUT", position: str = "0") -> list[int]:
-    """Flat positions in the file's order of a tensor's elements that hold nothing."""
+    """Return the flat positions, in file order, of a tensor's undefined elements."""
     sql = (
         "SELECT u.ranges FROM tensor t JOIN slot s ON s.id = t.slot_id JOIN node n ON n.id = s.node_id"
         " LEFT JOIN undefined u ON u.value_id = t.value_id WHERE n.name = ? AND s.io = ? AND s.position = ?"
@@ -99,7 +99,7 @@ torch.library.register_fake("fxtap_undefined::store", lambda x, cache, slots: No
 torch.library.register_fake("fxtap_undefined::attend", lambda q, cache, n: torch.empty_like(q), lib=LIBRARY)
 
 
-# ---- buffers that are filled piece by piece ----
+# ---- buffers that are filled in parts ----
 
 
 def filled_by_slices(x: Tensor) -> Tensor:
@@ -213,7 +213,7 @@ def test_equal_runs_are_the_same(model: Callable[..., Any], type: str, tmp_path:
 
 @pytest.mark.parametrize("model", FILLED, ids=lambda model: model.__name__)
 def test_another_input_is_seen(model: Callable[..., Any], tmp_path: Path) -> None:
-    """What is defined is still compared."""
+    """Defined elements are still compared."""
     if model in (overwritten, unread):
         pytest.skip("its input is another either way")
 
@@ -288,7 +288,7 @@ def test_statistics_are_of_the_defined_elements(tmp_path: Path) -> None:
     assert [t.undefined_count for t in tensors if t.node == "slice_scatter" and t.io == "OUTPUT"] == [12]
 
 
-# ---- who computes with it ----
+# ---- computing with undefined elements ----
 
 
 def test_an_operator_that_computes_with_it_is_reported(tmp_path: Path) -> None:
@@ -370,7 +370,7 @@ def test_an_index_that_was_never_written(tmp_path: Path) -> None:
     assert undefined(tmp_path, "index_select_default") == list(range(6))
 
 
-# ---- in place, as a graph that is not functionalised has it ----
+# ---- in-place operators in a graph that is not functionalised ----
 
 
 def test_in_place_graphs(tmp_path: Path) -> None:
@@ -395,7 +395,7 @@ def test_in_place_graphs(tmp_path: Path) -> None:
 
 
 def test_memory_that_is_used_again_is_another(tmp_path: Path) -> None:
-    """The states go with a storage, not with an address."""
+    """States belong to a storage, not to an address."""
 
     def make(g: Any, x: Any) -> Any:
         for _ in range(20):
@@ -458,7 +458,7 @@ def test_what_eager_code_wrote_between_calls_is_not_called_unwritten(tmp_path: P
     assert findings(tmp_path / "a") == []
 
 
-# ---- operators of which nothing is known ----
+# ---- unknown operators ----
 
 
 def test_a_custom_operator_that_fills_a_part(tmp_path: Path) -> None:
@@ -503,7 +503,7 @@ def test_what_a_custom_operator_may_have_read_is_not_judged(tmp_path: Path) -> N
     assert findings(tmp_path / "a") == []
 
 
-# ---- the model runs as it would ----
+# ---- the model's results are unchanged ----
 
 
 @pytest.mark.parametrize("model", FILLED, ids=lambda model: model.__name__)

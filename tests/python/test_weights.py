@@ -1,4 +1,4 @@
-"""The record of a graph says which of its inputs are parameters and buffers."""
+"""A graph's record marks the inputs that are parameters and buffers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fxtap.backend import fxtap as backend
 
 
 def weights_of(path: Path, number: int) -> dict[str, bool]:
-    """Placeholder name to whether it is a weight, of the n-th graph of the dump."""
+    """Return placeholder name -> whether it is a weight, for the n-th graph of the dump."""
     graph = _core.Reader(path).record(0, number)
     return {
         target: "weight" in flags

@@ -1,31 +1,31 @@
 # ruff: noqa: PTH100, PTH120
 # mypy: ignore-errors
-"""Imported by Python as it starts, in the processes that a script under `fxtap run` starts.
+"""Imported at the startup of Python processes under `fxtap run`.
 
-It makes fxtap the default backend of torch.compile, when that is first called: a process that never compiles imports
-nothing more. Then it makes way for the sitecustomize module that Python would have imported without it. Any version of
-Python may come here, with torch and fxtap or without.
+It makes fxtap the default backend of torch.compile at its first call; a process that never compiles imports nothing
+else. It then imports the sitecustomize module that Python would have imported without it. Any version of Python may
+import this file, with or without torch and fxtap.
 """
 
 import os
 import sys
 
 
-def _make_way():
-    """Import the sitecustomize module that this one hides."""
+def _import_shadowed():
+    """Import the sitecustomize module that this one shadows."""
     here = os.path.dirname(os.path.abspath(__file__))
     sys.path[:] = [path for path in sys.path if os.path.abspath(path or ".") != here]
-    hidden = sys.modules.pop(__name__, None)
+    this_module = sys.modules.pop(__name__, None)
     try:
         import sitecustomize  # noqa: F401
     except ImportError as error:
-        sys.modules[__name__] = hidden
+        sys.modules[__name__] = this_module
         if getattr(error, "name", __name__) != __name__:
             raise
 
 
 def _prepare(torch):
-    """Have the first call of torch.compile bring fxtap in."""
+    """Make the first call of torch.compile import fxtap."""
     import functools
 
     original = torch.compile
@@ -50,7 +50,7 @@ def _prepare(torch):
 
 
 class _TorchFinder:
-    """Waits for the import of torch, among the finders of sys.meta_path."""
+    """A finder in sys.meta_path that detects the import of torch."""
 
     def find_spec(self, name, path=None, target=None):
         if name != "torch":
@@ -68,7 +68,7 @@ class _TorchFinder:
             return
 
         def exec_module(module):
-            del loader.exec_module  # the class has its own
+            del loader.exec_module  # uncovers that of the class
             execute(module)
             sys.meta_path[:] = [finder for finder in sys.meta_path if finder is not self]
             if hasattr(module, "compile"):
@@ -79,4 +79,4 @@ class _TorchFinder:
 
 if sys.version_info >= (3, 11) and os.environ.get("FXTAP_RUN"):
     sys.meta_path.insert(0, _TorchFinder())
-_make_way()
+_import_shadowed()
