@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -15,13 +16,6 @@
 #define LOCK_BYTES 512
 #define MOST_PROBES 1000
 
-/* [0]: with SQLite's locks, [1]: without. */
-static sqlite3_vfs short_vfs[2];
-static const char *const usual_names[2] = {NULL, UNLOCKED_VFS};
-static const char *const short_names[2] = {"fxtap-short", "fxtap-short-none"};
-static pthread_once_t once = PTHREAD_ONCE_INIT;
-static int registered = SQLITE_ERROR;
-
 /* Names stay as they are: the default would follow the link in /proc back to the long path. */
 static int keep_name(sqlite3_vfs *vfs, const char *name, int capacity, char *out)
 {
@@ -30,28 +24,61 @@ static int keep_name(sqlite3_vfs *vfs, const char *name, int capacity, char *out
     return written < capacity ? SQLITE_OK : SQLITE_CANTOPEN;
 }
 
-static void register_vfs(void)
+/* To be written through a long path, and to be read; each [0] with SQLite's locks, [1] without. */
+enum { LONG_PATH, READING, N_USES };
+static sqlite3_vfs own_vfs[N_USES][2];
+static int (*usual_open[2])(sqlite3_vfs *, const char *, sqlite3_file *, int, int *);
+static const char *const usual_names[2] = {NULL, UNLOCKED_VFS};
+static const char *const own_names[N_USES][2] = {{"fxtap-short", "fxtap-short-none"}, {"fxtap-read", "fxtap-read-none"}};
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static int registered = SQLITE_ERROR;
+
+/* SQLite opens the log of a database that it only reads for writing, and makes it where it is missing. */
+static int open_read_only(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, int flags, int *flags_out)
 {
-    registered = SQLITE_OK;
-    for (int i = 0; i < 2 && registered == SQLITE_OK; i++) {
-        const sqlite3_vfs *usual = sqlite3_vfs_find(usual_names[i]);
-        if (usual == NULL) {
-            registered = SQLITE_ERROR;
-            break;
-        }
-        short_vfs[i] = *usual;
-        short_vfs[i].zName = short_names[i];
-        short_vfs[i].pNext = NULL;
-        short_vfs[i].xFullPathname = keep_name;
-        registered = sqlite3_vfs_register(&short_vfs[i], 0);
+    if ((flags & (SQLITE_OPEN_MAIN_DB | SQLITE_OPEN_MAIN_JOURNAL | SQLITE_OPEN_WAL)) != 0) {
+        flags = (flags & ~(SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE)) | SQLITE_OPEN_READONLY;
     }
+    return usual_open[vfs == &own_vfs[READING][1]](vfs, name, file, flags, flags_out);
 }
 
-static int place_through_folder(const char *path, bool with_locks, fx_sqlite_place *out)
+static int delete_nothing(sqlite3_vfs *vfs, const char *name, int sync_folder)
 {
-    pthread_once(&once, register_vfs);
+    (void)vfs;
+    (void)name;
+    (void)sync_folder;
+    return SQLITE_IOERR_DELETE;
+}
+
+static void register_vfs(void)
+{
+    for (int i = 0; i < N_USES * 2; i++) {
+        int use = i / 2, unlocked = i % 2;
+        const sqlite3_vfs *usual = sqlite3_vfs_find(usual_names[unlocked]);
+        if (usual == NULL) {
+            return;
+        }
+        sqlite3_vfs *vfs = &own_vfs[use][unlocked];
+        *vfs = *usual;
+        vfs->zName = own_names[use][unlocked];
+        vfs->pNext = NULL;
+        vfs->xFullPathname = keep_name;
+        if (use == READING) {
+            usual_open[unlocked] = usual->xOpen;
+            vfs->xOpen = open_read_only;
+            vfs->xDelete = delete_nothing;
+        }
+        if (sqlite3_vfs_register(vfs, 0) != SQLITE_OK) {
+            return;
+        }
+    }
+    registered = SQLITE_OK;
+}
+
+static int place_through_folder(const char *path, fx_sqlite_place *out)
+{
     const char *slash = strrchr(path, '/');
-    if (registered != SQLITE_OK || slash == NULL) {
+    if (slash == NULL) {
         return SQLITE_CANTOPEN;
     }
     char *folder = fx_strdup(path);
@@ -68,30 +95,83 @@ static int place_through_folder(const char *path, bool with_locks, fx_sqlite_pla
         close(fd);
         return SQLITE_CANTOPEN;
     }
-    out->vfs = short_names[with_locks ? 0 : 1];
     out->folder_fd = fd;
     return SQLITE_OK;
 }
 
-int fx_sqlite_place_of(const char *path, bool with_locks, fx_sqlite_place *out)
+static int find_place(const char *path, bool with_locks, bool is_read_only, fx_sqlite_place *out)
 {
-    out->vfs = usual_names[with_locks ? 0 : 1];
-    out->folder_fd = -1;
     size_t n_bytes = strlen(path);
+    out->vfs = usual_names[!with_locks];
+    out->folder_fd = -1;
+    if (is_read_only || n_bytes > MOST_BYTES) {
+        pthread_once(&once, register_vfs);
+        if (registered != SQLITE_OK) {
+            return registered;
+        }
+        out->vfs = own_names[is_read_only ? READING : LONG_PATH][!with_locks];
+    }
     if (n_bytes > MOST_BYTES) {
-        return place_through_folder(path, with_locks, out);
+        return place_through_folder(path, out);
     }
     memcpy(out->path, path, n_bytes + 1);
     return SQLITE_OK;
+}
+
+int fx_sqlite_place_to_read(const char *path, bool with_locks, fx_sqlite_place *out)
+{
+    return find_place(path, with_locks, true, out);
 }
 
 int fx_sqlite_open(const char *path, bool with_locks, int flags, sqlite3 **out, int *folder_fd_out)
 {
     fx_sqlite_place place;
     *out = NULL;
-    int code = fx_sqlite_place_of(path, with_locks, &place);
+    int code = find_place(path, with_locks, false, &place);
     *folder_fd_out = place.folder_fd;
     return code == SQLITE_OK ? sqlite3_open_v2(place.path, out, flags, place.vfs) : code;
+}
+
+static int read_open_file(sqlite3_file *file, void *bytes, int n_bytes, int *n_out)
+{
+    sqlite3_int64 size = 0;
+    int code = file->pMethods->xFileSize(file, &size);
+    *n_out = size < n_bytes ? (int)size : n_bytes;
+    if (code == SQLITE_OK && *n_out > 0) {
+        code = file->pMethods->xRead(file, bytes, *n_out, 0);
+    }
+    return code == SQLITE_OK ? 0 : code == SQLITE_IOERR_NOMEM ? ENOMEM : errno != 0 ? errno : EIO;
+}
+
+int fx_sqlite_read_head(const char *path, void *bytes, int n_bytes, int *n_out)
+{
+    fx_sqlite_place place;
+    union { /* what SQLite's own file systems need is under 200 bytes */
+        sqlite3_file file;
+        max_align_t aligned;
+        char bytes[1024];
+    } storage = {0};
+    errno = 0;
+    int code = fx_sqlite_place_to_read(path, true, &place);
+    if (code != SQLITE_OK) {
+        return code == SQLITE_NOMEM ? ENOMEM : errno != 0 ? errno : EIO;
+    }
+    sqlite3_vfs *vfs = sqlite3_vfs_find(place.vfs);
+    const char *name = sqlite3_create_filename(place.path, "", "", 0, NULL);
+    int result = name == NULL ? ENOMEM : EIO;
+    if (name != NULL && vfs != NULL && vfs->szOsFile <= (int)sizeof storage) {
+        int flags = SQLITE_OPEN_READONLY | SQLITE_OPEN_MAIN_DB;
+        code = vfs->xOpen(vfs, name, &storage.file, flags, NULL);
+        result = code == SQLITE_OK ? read_open_file(&storage.file, bytes, n_bytes, n_out) : errno != 0 ? errno : EIO;
+    }
+    if (storage.file.pMethods != NULL) {
+        storage.file.pMethods->xClose(&storage.file);
+    }
+    sqlite3_free_filename(name);
+    if (place.folder_fd >= 0) {
+        close(place.folder_fd);
+    }
+    return result;
 }
 
 /* A file of its own beside `path`; -1: none can be made. */

@@ -18,8 +18,17 @@ typedef struct fx_sqlite_place {
     int folder_fd;   /* to be closed after the database; -1: none */
 } fx_sqlite_place;
 
-/* A result code. Unless it is SQLITE_OK, only folder_fd is set, to -1. */
-int fx_sqlite_place_of(const char *path, bool with_locks, fx_sqlite_place *out);
+/*
+ * Where a database is opened to be read: neither it nor its log or journal is opened for writing, created or deleted
+ * there, and links are not resolved. A result code. Unless it is SQLITE_OK, only folder_fd is set, to -1.
+ */
+int fx_sqlite_place_to_read(const char *path, bool with_locks, fx_sqlite_place *out);
+
+/*
+ * The first bytes of a database, `n_bytes` at most. 0, or an errno. The file is opened by SQLite: closing a descriptor of
+ * our own would release the locks that a writer in this process holds.
+ */
+int fx_sqlite_read_head(const char *path, void *bytes, int n_bytes, int *n_out);
 
 /*
  * Whether files beside `path` can be locked: tried on one of its own, which is removed at once. True where that cannot
@@ -31,7 +40,7 @@ bool fx_sqlite_can_lock(const char *path);
 int fx_sqlite_wait(int n_tries);
 
 /*
- * As sqlite3_open_v2(): a result code, and a handle (to be closed) also with most errors. *folder_fd_out is the
+ * To be written: as sqlite3_open_v2(), a result code, and a handle (to be closed) also with most errors. *folder_fd_out is the
  * descriptor that the caller closes after the database, or -1.
  */
 int fx_sqlite_open(const char *path, bool with_locks, int flags, sqlite3 **out, int *folder_fd_out);

@@ -101,7 +101,7 @@ static fxtap_status read_graph(fxtap_reader *reader, fx_graph *graph, const fxta
     status = index_graph(list, graph, steps, n);
     fx_rows rows = {0};
     if (status == FXTAP_OK) {
-        status = fx_rows_begin(reader, graph->rank, sql, graph->id, &rows);
+        status = fx_rows_begin(reader, graph->rank, sql, &graph->id, &rows);
     }
     bool more = status == FXTAP_OK;
     while (status == FXTAP_OK && more) {

@@ -11,7 +11,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "index/secondary.h"
 #include "reader/reader.h"
 #include "index/schema.h"
 #include "index/sqlite_path.h"
@@ -42,39 +41,22 @@ static fxtap_status version_error(const char *path, uint32_t version)
 typedef struct header {
     unsigned char bytes[HEADER_BYTES];
     size_t n_bytes;
-    bool has_locks; /* the file system has locks: without them SQLite finds every file locked */
 } header;
-
-/* Tried far behind what SQLite locks, by a descriptor that is closed, and the lock released, at once. */
-static bool can_lock(int fd)
-{
-    struct flock lock = {.l_type = F_RDLCK, .l_whence = SEEK_SET, .l_start = INT64_MAX - 1, .l_len = 1};
-    return fcntl(fd, F_SETLK, &lock) == 0 || errno == EINTR; /* nobody else locks there */
-}
 
 /* 0: there is none; 1: the header; else FXTAP_E_IO's errno, negative. */
 static int read_header(const char *path, header *out)
 {
     struct stat info;
+    int n_bytes = 0;
     if (lstat(path, &info) != 0) {
         return errno == ENOENT ? 0 : -errno;
     }
     if (!S_ISREG(info.st_mode)) {
         return -ELOOP;
     }
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-    if (fd < 0) {
-        return -errno;
-    }
-    ssize_t n;
-    do {
-        n = pread(fd, out->bytes, HEADER_BYTES, 0);
-    } while (n < 0 && errno == EINTR);
-    int result = n < 0 ? -errno : 1;
-    out->has_locks = can_lock(fd);
-    out->n_bytes = n > 0 ? (size_t)n : 0;
-    close(fd);
-    return result;
+    int error_number = fx_sqlite_read_head(path, out->bytes, HEADER_BYTES, &n_bytes);
+    out->n_bytes = (size_t)n_bytes;
+    return error_number == 0 ? 1 : -error_number;
 }
 
 /* Who may not read it, and may not follow a link, will not later on: anything else may pass. */
@@ -96,7 +78,7 @@ fxtap_status fx_index_probe(fxtap_reader *reader, const char *rank_path, bool *u
         return FXTAP_OK;
     }
     if (found < 0 && !is_lasting(-found)) {
-        return fx_error_errno(-found, "read the index", path);
+        return found == -ENOMEM ? fx_error_nomem() : fx_error_errno(-found, "read the index", path);
     }
     if (found < 0) {
         return fx_reader_warn(reader, "%s: the index cannot be read (%s); read by names instead", path,
@@ -161,10 +143,19 @@ static fxtap_status database_error(const fxtap_reader *reader)
     return fx_error_at(FXTAP_E_DATABASE, path, "%s", sqlite3_errmsg(database));
 }
 
+/* How an index is opened. */
+typedef enum sharing {
+    SHARED,   /* locks; the log's map is neither made nor written: a process that is alive keeps it, or we have our own */
+    LIVE,     /* locks; the map is written: another process has the index open and has not left us a place in it */
+    UNLOCKED, /* no locks, and a map of our own: nobody is there who could lock, or there is no map to be shared */
+    IMMUTABLE /* the file alone */
+} sharing;
+
 /* A file: URI, with what SQLite would read as its syntax escaped. */
-static char *make_uri(const char *path, bool is_immutable)
+static char *make_uri(const char *path, sharing how)
 {
     static const char hex[] = "0123456789abcdef";
+    static const char *const parameters[] = {"?mode=ro&readonly_shm=1", "?mode=ro", "?mode=ro", "?immutable=1"};
     size_t length = strlen(path);
     char *uri = fx_calloc(length + 16, 3);
     if (uri == NULL) {
@@ -180,28 +171,30 @@ static char *make_uri(const char *path, bool is_immutable)
             *c++ = (char)*p;
         }
     }
-    strcpy(c, is_immutable ? "?immutable=1" : "?mode=ro");
+    strcpy(c, parameters[how]);
     return uri;
 }
 
-static bool has_log(const char *path)
+static bool has_file(const char *path, const char *suffix, char *name, size_t capacity)
 {
-    static const char *const suffixes[] = {"-wal", "-journal"};
-    char name[PATH_MAX];
-    for (size_t i = 0; i < 2; i++) {
-        struct stat info;
-        int n = snprintf(name, sizeof name, "%s%s", path, suffixes[i]);
-        if (n > 0 && (size_t)n < sizeof name && lstat(name, &info) == 0) {
-            return true;
-        }
-    }
-    return false;
+    struct stat info;
+    int n = snprintf(name, capacity, "%s%s", path, suffix);
+    return n > 0 && (size_t)n < capacity && lstat(name, &info) == 0;
 }
 
-/* Whether it was written with a write-ahead log: byte 18 of SQLite's format. Else a journal, that comes and goes. */
-static bool is_logged(const header *head)
+/*
+ * Whether the file system has locks: without them SQLite finds every file locked. Tried on a log or journal, which SQLite
+ * itself never locks: to close a descriptor of a file releases all locks that this process has on it.
+ */
+static bool can_lock(const char *log)
 {
-    return head->n_bytes < HEADER_BYTES || head->bytes[18] != 1;
+    struct flock lock = {.l_type = F_RDLCK, .l_whence = SEEK_SET, .l_len = 1};
+    int fd = open(log, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    bool can = fd < 0 || fcntl(fd, F_SETLK, &lock) == 0 || errno == EINTR;
+    if (fd >= 0) {
+        close(fd);
+    }
+    return can;
 }
 
 static uint64_t file_bytes(const char *path)
@@ -223,16 +216,20 @@ static void close_folder(int fd)
     }
 }
 
-typedef enum sharing { SHARED, UNLOCKED, IMMUTABLE } sharing;
+static const char first_sql[] = "PRAGMA cell_size_check=ON; SELECT count(*) FROM sqlite_schema";
+/* Whoever has a database alone keeps the log's map in memory. */
+static const char exclusive_sql[] =
+    "PRAGMA locking_mode=EXCLUSIVE; PRAGMA cell_size_check=ON; SELECT count(*) FROM sqlite_schema";
 
-static fxtap_status open_database(fxtap_reader *reader, const char *path, sharing how)
+/* SQLite's result in *code_out. */
+static fxtap_status open_database(fxtap_reader *reader, const char *path, sharing how, int *code_out)
 {
     fx_sqlite_place place;
-    int code = fx_sqlite_place_of(path, how != UNLOCKED, &place);
+    int code = *code_out = fx_sqlite_place_to_read(path, how != UNLOCKED, &place);
     if (code != SQLITE_OK) {
         return code == SQLITE_NOMEM ? FXTAP_E_NOMEM : fx_error_errno(errno, "open the index", path);
     }
-    char *uri = make_uri(place.path, how == IMMUTABLE);
+    char *uri = make_uri(place.path, how);
     if (uri == NULL) {
         close_folder(place.folder_fd);
         return FXTAP_E_NOMEM;
@@ -246,10 +243,11 @@ static fxtap_status open_database(fxtap_reader *reader, const char *path, sharin
         sqlite3_db_config(reader->database, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
         sqlite3_db_config(reader->database, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
         sqlite3_db_config(reader->database, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, NULL);
-        code = sqlite3_exec(reader->database, "PRAGMA cell_size_check=ON; SELECT count(*) FROM sqlite_schema", NULL,
-                            NULL, NULL);
+        sqlite3_db_config(reader->database, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
+        code = sqlite3_exec(reader->database, how == UNLOCKED ? exclusive_sql : first_sql, NULL, NULL, NULL);
     }
     if (code != SQLITE_OK) {
+        *code_out = reader->database != NULL ? sqlite3_extended_errcode(reader->database) : code;
         fxtap_status status = reader->database != NULL ? database_error(reader) : fx_error_nomem();
         if (reader->database == NULL) {
             close_folder(place.folder_fd);
@@ -309,30 +307,30 @@ static fxtap_status check_identity(fxtap_reader *reader, const char *path)
 }
 
 /*
- * Without a log nobody is writing, and the file alone is all there is: reading it as immutable leaves no files beside
- * it. With one it is shared, where a read-only folder and the file system let SQLite do that. Where there never is one,
- * to share leaves nothing behind; and where the file system has no locks, whoever writes it has none either.
+ * Without a log or journal nobody is writing, and the file alone is all there is. With one the index is shared with whoever
+ * writes it, or was left by somebody who was killed: the log is read, but not written back, and nothing is left beside it.
  */
 static fxtap_status open_either_way(fxtap_reader *reader, const char *path)
 {
-    header head;
-    int found = read_header(path, &head);
-    if (found < 0 && !is_lasting(-found)) {
-        return fx_error_errno(-found, "read the index", path);
+    char log[PATH_MAX], map[PATH_MAX];
+    int code;
+    bool is_logged = has_file(path, "-wal", log, sizeof log);
+    if (!is_logged && !has_file(path, "-journal", log, sizeof log)) {
+        return open_database(reader, path, IMMUTABLE, &code);
     }
-    bool is_journaled = found == 1 && !is_logged(&head);
-    bool wants_sharing = has_log(path) || is_journaled;
-    sharing how = IMMUTABLE;
-    if (wants_sharing && found == 1) {
-        how = head.has_locks ? SHARED : is_journaled ? UNLOCKED : IMMUTABLE;
+    sharing how = can_lock(log) ? SHARED : UNLOCKED;
+    fxtap_status status = open_database(reader, path, how, &code);
+    if (code == SQLITE_READONLY_CANTLOCK || code == SQLITE_READONLY_RECOVERY) {
+        status = open_database(reader, path, LIVE, &code);
     }
-    fxtap_status status = open_database(reader, path, how);
-    if (status == FXTAP_E_DATABASE && how != IMMUTABLE) {
-        how = IMMUTABLE;
-        status = open_database(reader, path, how);
+    if (status == FXTAP_E_DATABASE && how == SHARED && is_logged && !has_file(path, "-shm", map, sizeof map)) {
+        status = open_database(reader, path, UNLOCKED, &code);
     }
-    if (status == FXTAP_OK && wants_sharing && how == IMMUTABLE) {
-        status = fx_reader_warn(reader, "%s: its log cannot be read here; the last steps may be missing", path);
+    if (status == FXTAP_E_DATABASE) {
+        status = open_database(reader, path, IMMUTABLE, &code);
+        if (status == FXTAP_OK && has_file(path, is_logged ? "-wal" : "-journal", log, sizeof log)) {
+            status = fx_reader_warn(reader, "%s: its log cannot be read here; the last steps may be missing", path);
+        }
     }
     return status;
 }
@@ -360,11 +358,6 @@ fxtap_status fx_index_use(fxtap_reader *reader, fx_rank *rank)
         return FXTAP_E_NOMEM;
     }
     fxtap_status status = open_checked(reader, path);
-    if (status == FXTAP_OK && fx_index_wants_secondary(reader->database, path)) {
-        fx_index_release(reader);
-        fx_index_make_secondary(path);
-        status = open_checked(reader, path);
-    }
     if (status != FXTAP_OK) {
         return status;
     }
@@ -409,7 +402,8 @@ fxtap_status fx_index_has_table(fxtap_reader *reader, fx_rank *rank, const char 
 
 /* ---- rows ---- */
 
-fxtap_status fx_rows_begin(fxtap_reader *reader, fx_rank *rank, const char *sql, int64_t parameter, fx_rows *out)
+fxtap_status fx_rows_begin(fxtap_reader *reader, fx_rank *rank, const char *sql, const int64_t *parameters,
+                           fx_rows *out)
 {
     fxtap_status status = fx_index_use(reader, rank);
     if (status != FXTAP_OK) {
@@ -419,8 +413,8 @@ fxtap_status fx_rows_begin(fxtap_reader *reader, fx_rank *rank, const char *sql,
     if (sqlite3_prepare_v2(reader->database, sql, -1, &statement, NULL) != SQLITE_OK) {
         return database_error(reader);
     }
-    if (sqlite3_bind_parameter_count(statement) > 0) {
-        sqlite3_bind_int64(statement, 1, parameter);
+    for (int i = 0; i < sqlite3_bind_parameter_count(statement); i++) {
+        sqlite3_bind_int64(statement, i + 1, parameters[i]);
     }
     *out = (fx_rows){.reader = reader, .statement = statement, .n_left = reader->database_bytes};
     return FXTAP_OK;

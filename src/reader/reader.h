@@ -34,6 +34,11 @@ struct fx_node {
     uint64_t seen_us;
 };
 
+typedef struct fx_id_range {
+    int64_t first;
+    int64_t last; /* 0: empty */
+} fx_id_range;
+
 typedef struct fx_slot {
     int64_t id;
     fx_node *node;
@@ -68,6 +73,8 @@ typedef struct fx_graph {
     const fxtap_step_info **steps; /* each is an fx_step */
     size_t n_steps;
     size_t steps_capacity;
+    fx_id_range node_ids;          /* in the index: of its nodes, and of its slots; other graphs' may lie between */
+    fx_id_range slot_ids;
     fx_slot *slots; /* ascending id */
     size_t n_slots;
     bool has_nodes;
@@ -79,6 +86,7 @@ struct fx_rank {
     fxtap_rank_info info;
     bool is_loaded; /* graphs and steps */
     bool has_runs;
+    bool has_slot_ids; /* of its graphs */
     fxtap_run_info *runs;
     size_t n_runs;
     fx_graph **graphs; /* of all runs */
@@ -195,7 +203,8 @@ typedef struct fx_rows {
  * FXTAP_E_DATABASE where the index is not what it should be: it is read by names instead. FXTAP_E_IO (locked by somebody,
  * a device that failed, no descriptors left), FXTAP_E_NOMEM: nothing is known of it, and the caller may try again.
  */
-fxtap_status fx_rows_begin(fxtap_reader *reader, fx_rank *rank, const char *sql, int64_t parameter, fx_rows *out);
+fxtap_status fx_rows_begin(fxtap_reader *reader, fx_rank *rank, const char *sql, const int64_t *parameters,
+                           fx_rows *out);
 /* False in *more_out behind the last row. Errors as above. */
 fxtap_status fx_rows_next(fx_rows *rows, bool *more_out);
 void fx_rows_end(fx_rows *rows);

@@ -15,11 +15,11 @@
 /* Calls `take` for each row of a query. */
 typedef fxtap_status (*take_row)(fx_rows *rows, void *context);
 
-static fxtap_status for_each_row(fxtap_reader *reader, fx_rank *rank, const char *sql, int64_t parameter,
+static fxtap_status for_each_row(fxtap_reader *reader, fx_rank *rank, const char *sql, const int64_t *parameters,
                                  take_row take, void *context)
 {
     fx_rows rows;
-    fxtap_status status = fx_rows_begin(reader, rank, sql, parameter, &rows);
+    fxtap_status status = fx_rows_begin(reader, rank, sql, parameters, &rows);
     if (status != FXTAP_OK) {
         return status;
     }
@@ -71,7 +71,7 @@ fxtap_status fx_index_load_runs(fxtap_reader *reader, fx_rank *rank)
     static const char sql[] =
         "SELECT id, pid, host, versions, command, type, started_us, ended_us FROM run WHERE id > 0 ORDER BY id";
     run_list list = {0};
-    fxtap_status status = for_each_row(reader, rank, sql, 0, take_run, &list);
+    fxtap_status status = for_each_row(reader, rank, sql, NULL, take_run, &list);
     if (status != FXTAP_OK) {
         fx_free(list.runs);
         return status;
@@ -87,6 +87,7 @@ typedef struct graph_context {
     fxtap_reader *reader;
     fx_rank *rank;
     fx_texts *folders;
+    fx_graph *graph; /* of the last node */
 } graph_context;
 
 static fxtap_graph_kind kind_from_text(const char *text)
@@ -121,28 +122,59 @@ static fxtap_status take_graph(fx_rows *rows, void *context)
     graph->info.strict_key = fx_rows_hash(rows, 4);
     graph->info.structural_key = fx_rows_hash(rows, 5);
     graph->info.occurrence = (uint32_t)fx_rows_int(rows, 6);
-    graph->info.n_nodes = (size_t)fx_rows_int(rows, 7);
-    graph->info.n_dumped = (size_t)fx_rows_int(rows, 8);
     return FXTAP_OK;
 }
-
-fxtap_status fx_index_load_graphs(fxtap_reader *reader, fx_rank *rank)
-{
-    static const char sql[] =
-        "SELECT g.id, g.run_id, g.graph, g.kind, g.strict_key, g.structural_key, g.occurrence, n.nodes, n.dumped"
-        " FROM graph g LEFT JOIN (SELECT graph_id, count(*) nodes, sum(skipped IS NULL) dumped FROM node"
-        " GROUP BY graph_id) n ON n.graph_id = g.id WHERE g.id > 0 AND g.run_id > 0 ORDER BY g.id";
-    graph_context context = {.reader = reader, .rank = rank};
-    return for_each_row(reader, rank, sql, 0, take_graph, &context);
-}
-
-/* ---- steps ---- */
 
 static int compare_graph_id(const void *key, const void *item)
 {
     int64_t id = *(const int64_t *)key, other = (*(fx_graph *const *)item)->id;
     return id < other ? -1 : id > other;
 }
+
+static void add_to_range(fx_id_range *range, int64_t id)
+{
+    range->first = range->last == 0 || id < range->first ? id : range->first;
+    range->last = id > range->last ? id : range->last;
+}
+
+static fx_graph *graph_by_id(const fx_rank *rank, int64_t id)
+{
+    fx_graph **found = rank->n_graphs == 0 ? NULL
+                                           : bsearch(&id, rank->graphs, rank->n_graphs, sizeof *rank->graphs,
+                                                     compare_graph_id);
+    return found != NULL ? *found : NULL;
+}
+
+static fxtap_status count_node(fx_rows *rows, void *context)
+{
+    graph_context *at = context;
+    int64_t id = fx_rows_int(rows, 0), graph_id = fx_rows_int(rows, 1);
+    if (at->graph == NULL || at->graph->id != graph_id) {
+        at->graph = graph_by_id(at->rank, graph_id);
+    }
+    if (at->graph != NULL) { /* else of one that is not looked at */
+        add_to_range(&at->graph->node_ids, id);
+        at->graph->info.n_nodes++;
+        at->graph->info.n_dumped += fx_rows_int(rows, 2) != 0;
+    }
+    return FXTAP_OK;
+}
+
+/*
+ * Nodes are found by the range of their ids, which the writer gives a graph's nodes one after the other: tables have no
+ * indexes of SQL's, which would cost the writer time, and nothing is added to a file that is read.
+ */
+fxtap_status fx_index_load_graphs(fxtap_reader *reader, fx_rank *rank)
+{
+    static const char sql[] = "SELECT id, run_id, graph, kind, strict_key, structural_key, occurrence FROM graph"
+                              " WHERE id > 0 AND run_id > 0 ORDER BY id";
+    static const char nodes_sql[] = "SELECT id, graph_id, skipped IS NULL FROM node WHERE id > 0";
+    graph_context context = {.reader = reader, .rank = rank};
+    fxtap_status status = for_each_row(reader, rank, sql, NULL, take_graph, &context);
+    return status == FXTAP_OK ? for_each_row(reader, rank, nodes_sql, NULL, count_node, &context) : status;
+}
+
+/* ---- steps ---- */
 
 /* "graph_1/0": the folder of a step of that graph and nothing else; its own name into *name_out. */
 static bool is_folder_of(const fx_graph *graph, const char *folder, const char **name_out)
@@ -206,19 +238,16 @@ static fxtap_status fill_step(graph_context *at, fx_rows *rows, const fx_graph *
 static fxtap_status take_step(fx_rows *rows, void *context)
 {
     graph_context *at = context;
-    int64_t graph_id = fx_rows_int(rows, 1);
-    fx_graph **place = at->rank->n_graphs == 0 ? NULL
-                                               : bsearch(&graph_id, at->rank->graphs, at->rank->n_graphs,
-                                                         sizeof *at->rank->graphs, compare_graph_id);
-    if (place == NULL) {
+    fx_graph *graph = graph_by_id(at->rank, fx_rows_int(rows, 1));
+    if (graph == NULL) {
         return FXTAP_OK; /* of a graph that is not looked at */
     }
     const char *folder = fx_rows_text(rows, 4), *partial = fx_rows_text(rows, 5);
     if (folder == NULL || partial == NULL) {
         return FXTAP_E_NOMEM;
     }
-    if ((folder[0] != '\0' && !is_folder_of(*place, folder, &folder)) ||
-        (partial[0] != '\0' && !is_folder_of(*place, partial, &partial))) {
+    if ((folder[0] != '\0' && !is_folder_of(graph, folder, &folder)) ||
+        (partial[0] != '\0' && !is_folder_of(graph, partial, &partial))) {
         return fx_reader_warn(at->reader, "%s: a step of the index has a folder that is none: \"%.80s\"",
                               at->rank->info.path, folder);
     }
@@ -227,8 +256,8 @@ static fxtap_status take_step(fx_rows *rows, void *context)
         return FXTAP_OK;
     }
     fx_step step = {0};
-    fxtap_status status = fill_step(at, rows, *place, folder, partial, &step);
-    return status == FXTAP_OK ? fx_graph_add_step(at->reader, *place, &step) : status;
+    fxtap_status status = fill_step(at, rows, graph, folder, partial, &step);
+    return status == FXTAP_OK ? fx_graph_add_step(at->reader, graph, &step) : status;
 }
 
 /* Needs the graphs in order of id, as they were loaded. */
@@ -237,7 +266,7 @@ fxtap_status fx_index_load_steps(fxtap_reader *reader, fx_rank *rank, fx_texts *
     static const char sql[] = "SELECT id, graph_id, step, call, folder, partial, reason, started_us, ended_us,"
                               " state FROM step WHERE id > 0 AND step >= 0 ORDER BY id";
     graph_context context = {.reader = reader, .rank = rank, .folders = folders};
-    return for_each_row(reader, rank, sql, 0, take_step, &context);
+    return for_each_row(reader, rank, sql, NULL, take_step, &context);
 }
 
 /* ---- nodes ---- */
@@ -246,6 +275,8 @@ typedef struct node_context {
     fxtap_reader *reader;
     fx_graph *graph;
     fx_node *last;
+    int64_t last_position;
+    bool is_unordered;
     size_t slots_capacity;
     const fx_node *const *by_id;
 } node_context;
@@ -293,26 +324,57 @@ static fxtap_status take_node(fx_rows *rows, void *context)
     *link = node;
     at->last = node;
     at->graph->n_nodes++;
+    int64_t position = fx_rows_int(rows, 13);
+    at->is_unordered = at->is_unordered || position < at->last_position;
+    at->last_position = position;
+    node->info.order = (size_t)position; /* until they are numbered */
     return FXTAP_OK;
 }
-
-/* By position alone, as the index has them: SQLite need not sort. */
-fxtap_status fx_index_load_nodes(fxtap_reader *reader, fx_graph *graph)
-{
-    static const char sql[] =
-        "SELECT id, name, target, stem, source_file, source_line, source_function, source_code, stack, module_path,"
-        " module_type, flags, skipped FROM node WHERE graph_id = ?1 ORDER BY position";
-    node_context context = {.reader = reader, .graph = graph};
-    return for_each_row(reader, graph->rank, sql, graph->id, take_node, &context);
-}
-
-/* ---- slots ---- */
 
 static int compare_node_ids(const void *a, const void *b)
 {
     const fx_node *x = *(fx_node *const *)a, *y = *(fx_node *const *)b;
     return x->id < y->id ? -1 : x->id > y->id;
 }
+
+static int compare_orders(const void *a, const void *b)
+{
+    const fx_node *x = *(fx_node *const *)a, *y = *(fx_node *const *)b;
+    return x->info.order != y->info.order ? (x->info.order < y->info.order ? -1 : 1) : compare_node_ids(a, b);
+}
+
+static fxtap_status sort_nodes(fx_graph *graph)
+{
+    fx_node **nodes = fx_calloc(graph->n_nodes, sizeof *nodes);
+    size_t n = 0;
+    if (nodes == NULL) {
+        return FXTAP_E_NOMEM;
+    }
+    for (fx_node *node = graph->first_node; node != NULL; node = node->next) {
+        nodes[n++] = node;
+    }
+    fx_sort(nodes, n, sizeof *nodes, compare_orders);
+    graph->first_node = nodes[0];
+    for (size_t i = 0; i < n; i++) {
+        nodes[i]->next = i + 1 < n ? nodes[i + 1] : NULL;
+    }
+    fx_free(nodes);
+    return FXTAP_OK;
+}
+
+/* As they lie in the file: the writer's ids and positions ascend together. */
+fxtap_status fx_index_load_nodes(fxtap_reader *reader, fx_graph *graph)
+{
+    static const char sql[] =
+        "SELECT id, name, target, stem, source_file, source_line, source_function, source_code, stack, module_path,"
+        " module_type, flags, skipped, position FROM node WHERE id BETWEEN ?1 AND ?2 AND graph_id = ?3 ORDER BY id";
+    node_context context = {.reader = reader, .graph = graph};
+    const int64_t parameters[] = {graph->node_ids.first, graph->node_ids.last, graph->id};
+    fxtap_status status = for_each_row(reader, graph->rank, sql, parameters, take_node, &context);
+    return status == FXTAP_OK && context.is_unordered ? sort_nodes(graph) : status;
+}
+
+/* ---- slots ---- */
 
 static fx_node *node_by_id(const fx_node *const *nodes, size_t n_nodes, int64_t id)
 {
@@ -356,6 +418,9 @@ static fxtap_status take_slot(fx_rows *rows, void *context)
     int64_t io = fx_rows_int(rows, 2);
     fx_slot slot = {.id = fx_rows_int(rows, 0), .io = (fxtap_io)io};
     slot.node = node_by_id(at->by_id, graph->n_nodes, fx_rows_int(rows, 1));
+    if (slot.node == NULL) {
+        return FXTAP_OK; /* another graph's */
+    }
     slot.position = fx_rows_text(rows, 3);
     slot.arg_name = fx_rows_text(rows, 4);
     slot.prefix = fx_rows_text(rows, 5);
@@ -363,7 +428,7 @@ static fxtap_status take_slot(fx_rows *rows, void *context)
         return FXTAP_E_NOMEM;
     }
     slot.prefix_length = strlen(slot.prefix);
-    if (slot.node == NULL || io < FXTAP_INPUT || io > FXTAP_INOUT || !is_prefix(slot.prefix)) {
+    if (io < FXTAP_INPUT || io > FXTAP_INOUT || !is_prefix(slot.prefix)) {
         return fx_reader_warn(at->reader, "%s: the index has places that are none", graph->rank->info.path);
     }
     if (!name_slot(at->reader, &slot) ||
@@ -416,12 +481,69 @@ static fxtap_status order_slots(fx_graph *graph)
     return FXTAP_OK;
 }
 
+static int compare_first_nodes(const void *a, const void *b)
+{
+    const fx_graph *x = *(fx_graph *const *)a, *y = *(fx_graph *const *)b;
+    return x->node_ids.first < y->node_ids.first ? -1 : x->node_ids.first > y->node_ids.first;
+}
+
+static int compare_node_ranges(const void *a, const void *b)
+{
+    const fx_id_range *x = &(*(fx_graph *const *)a)->node_ids, *y = &(*(fx_graph *const *)b)->node_ids;
+    return x->last < y->first ? -1 : x->first > y->last; /* equal where they overlap */
+}
+
+static fxtap_status take_slot_id(fx_rows *rows, void *context)
+{
+    const fx_rank *sorted = context;
+    const fx_graph key = {.node_ids = {fx_rows_int(rows, 1), fx_rows_int(rows, 1)}}, *place = &key;
+    fx_graph **found = bsearch(&place, sorted->graphs, sorted->n_graphs, sizeof *sorted->graphs, compare_node_ranges);
+    if (found != NULL) {
+        add_to_range(&(*found)->slot_ids, fx_rows_int(rows, 0));
+    }
+    return FXTAP_OK;
+}
+
+/* Where the nodes of the rank's graphs do not lie side by side, as the writer puts them, a slot may be any graph's. */
+static fxtap_status find_slot_ids(fxtap_reader *reader, fx_rank *rank)
+{
+    fx_rank sorted = {.graphs = fx_calloc(rank->n_graphs + 1, sizeof *sorted.graphs)};
+    if (sorted.graphs == NULL) {
+        return FXTAP_E_NOMEM;
+    }
+    for (size_t i = 0; i < rank->n_graphs; i++) {
+        rank->graphs[i]->slot_ids = (fx_id_range){0, 0};
+        if (rank->graphs[i]->node_ids.last != 0) {
+            sorted.graphs[sorted.n_graphs++] = rank->graphs[i];
+        }
+    }
+    qsort(sorted.graphs, sorted.n_graphs, sizeof *sorted.graphs, compare_first_nodes);
+    bool is_apart = sorted.n_graphs > 1;
+    for (size_t i = 1; i < sorted.n_graphs && is_apart; i++) {
+        is_apart = sorted.graphs[i - 1]->node_ids.last < sorted.graphs[i]->node_ids.first;
+    }
+    fxtap_status status = FXTAP_OK;
+    if (is_apart) {
+        status = for_each_row(reader, rank, "SELECT id, node_id FROM slot WHERE id > 0", NULL, take_slot_id, &sorted);
+    }
+    for (size_t i = 0; i < sorted.n_graphs && !is_apart; i++) {
+        sorted.graphs[i]->slot_ids = (fx_id_range){1, INT64_MAX};
+    }
+    fx_free(sorted.graphs);
+    rank->has_slot_ids = status == FXTAP_OK;
+    return status;
+}
+
 fxtap_status fx_index_load_slots(fxtap_reader *reader, fx_graph *graph)
 {
-    static const char sql[] = "SELECT s.id, s.node_id, s.io, s.position, s.arg_name, s.prefix FROM node n"
-                              " JOIN slot s ON s.node_id = n.id WHERE n.graph_id = ?1";
+    static const char sql[] = "SELECT id, node_id, io, position, arg_name, prefix FROM slot"
+                              " WHERE id BETWEEN ?1 AND ?2 AND node_id BETWEEN ?3 AND ?4";
     if (graph->has_slots) {
         return FXTAP_OK;
+    }
+    fxtap_status status = graph->rank->has_slot_ids ? FXTAP_OK : find_slot_ids(reader, graph->rank);
+    if (status != FXTAP_OK) {
+        return status;
     }
     fx_node **by_id = fx_calloc(graph->n_nodes, sizeof *by_id);
     if (by_id == NULL) {
@@ -437,7 +559,9 @@ fxtap_status fx_index_load_slots(fxtap_reader *reader, fx_graph *graph)
     graph->slots = NULL;
     graph->n_slots = 0;
     node_context context = {.reader = reader, .graph = graph, .by_id = (const fx_node *const *)by_id};
-    fxtap_status status = for_each_row(reader, graph->rank, sql, graph->id, take_slot, &context);
+    const int64_t parameters[] = {graph->slot_ids.first, graph->slot_ids.last, graph->node_ids.first,
+                                  graph->node_ids.last};
+    status = for_each_row(reader, graph->rank, sql, parameters, take_slot, &context);
     fx_free(by_id);
     if (status == FXTAP_OK) {
         status = order_slots(graph);
@@ -464,7 +588,7 @@ fxtap_status fx_index_load_record(fxtap_reader *reader, fx_graph *graph)
     static const char sql[] = "SELECT record FROM graph WHERE id = ?1 AND length(record) > 0";
     fxtap_status status = FXTAP_E_DATABASE;
     for (int tries = 0; tries < 2 && status == FXTAP_E_DATABASE; tries++) {
-        status = for_each_row(reader, graph->rank, sql, graph->id, take_record, graph);
+        status = for_each_row(reader, graph->rank, sql, &graph->id, take_record, graph);
         if (status != FXTAP_OK) {
             fxtap_graph_free(graph->record); /* of the rows before */
             graph->record = NULL;
@@ -483,7 +607,7 @@ fxtap_status fx_index_is_sound(fxtap_reader *reader, fx_rank *rank, bool *out, c
 {
     fx_rows rows = {0};
     bool more = false;
-    fxtap_status status = fx_rows_begin(reader, rank, "PRAGMA quick_check(1)", 0, &rows);
+    fxtap_status status = fx_rows_begin(reader, rank, "PRAGMA quick_check(1)", NULL, &rows);
     if (status == FXTAP_OK) {
         status = fx_rows_next(&rows, &more);
     }

@@ -240,6 +240,7 @@ void fx_rank_clear(fx_rank *rank)
     fx_free(rank->graphs);
     rank->graphs = NULL;
     rank->n_graphs = rank->graphs_capacity = 0;
+    rank->has_slot_ids = false;
 }
 
 static fxtap_status load_from_index(fxtap_reader *reader, fx_rank *rank, fx_texts *folders)

@@ -343,7 +343,7 @@ fxtap_status fx_index_load_tensors(fxtap_reader *reader, fx_graph *graph, const 
     fxtap_status status = fx_index_use(reader, graph->rank);
     if (status == FXTAP_OK) {
         const char *sql = reader->has_undefined ? undefined_sql : tensors_sql;
-        status = fx_rows_begin(reader, graph->rank, sql, step->id, &rows);
+        status = fx_rows_begin(reader, graph->rank, sql, &step->id, &rows);
     }
     bool more = status == FXTAP_OK;
     while (status == FXTAP_OK && more) {
@@ -363,7 +363,7 @@ fxtap_status fx_index_load_tensors(fxtap_reader *reader, fx_graph *graph, const 
 fxtap_status fx_index_has_tensors(fxtap_reader *reader, const fx_graph *graph, const fx_step *step, bool *out)
 {
     fx_rows rows = {0};
-    fxtap_status status = fx_rows_begin(reader, graph->rank, "SELECT 1 FROM tensor WHERE step_id = ? LIMIT 1", step->id,
+    fxtap_status status = fx_rows_begin(reader, graph->rank, "SELECT 1 FROM tensor WHERE step_id = ? LIMIT 1", &step->id,
                                         &rows);
     if (status == FXTAP_OK) {
         status = fx_rows_next(&rows, out);
