@@ -161,6 +161,8 @@ class Origin:
         output_error / input_error; infinite where the inputs are identical.
     n_carried
         Operators below it that only carry the error on.
+    follows
+        Whether an earlier call had gone wrong before, so that this may be its consequence.
     other_target
         Target's operator where the two sides call different ones, else None.
     literal
@@ -180,6 +182,7 @@ class Origin:
     output_error: float
     growth: float
     n_carried: int
+    follows: bool
     other_target: str | None
     literal: str | None
     between: str | None

@@ -7,6 +7,8 @@
 #ifndef FX_COMPARE_EXECUTION_H
 #define FX_COMPARE_EXECUTION_H
 
+#include <string.h>
+
 #include "compare/report.h"
 
 /* Why two nodes are a pair: what speaks for it, and what speaks against it. */
@@ -93,6 +95,11 @@ static inline const fxtap_tensor_info *fx_exec_tensor(const fx_execution *execut
 static inline bool fx_same_hash(fxtap_hash128 a, fxtap_hash128 b)
 {
     return a.high == b.high && a.low == b.low;
+}
+
+static inline bool fx_same_shape(const fxtap_tensor_info *a, const fxtap_tensor_info *b)
+{
+    return a->ndim == b->ndim && (a->ndim == 0 || memcmp(a->shape, b->shape, (size_t)a->ndim * sizeof *a->shape) == 0);
 }
 
 #endif

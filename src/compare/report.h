@@ -161,6 +161,8 @@ fxtap_dtype fx_judged_dtype(fxtap_dtype golden, fxtap_dtype target);
 fxtap_status fx_link_origins(fxtap_report *report, bool is_whole);
 /* The group that a pair lies in. */
 const fxtap_group *fx_group_of(const fxtap_report *report, const fxtap_pair *pair);
+/* In order of execution: by rank, then by the call's number; unknown numbers come last. Both are of one report. */
+int fx_compare_groups(const fxtap_group *a, const fxtap_group *b);
 /* True for a weight that was equal in an earlier step, after which nothing differed either: what changed it was not dumped.
    *step_out is that step. */
 bool fx_update_before(const fxtap_report *report, const fxtap_origin *origin, int64_t *step_out);
