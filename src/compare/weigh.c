@@ -27,6 +27,7 @@ enum weight {
 typedef struct weighing {
     const fx_traits *golden, *target;
     size_t g, t;
+    bool is_resized; /* the two values have other numbers of elements */
     fx_weighing out;
 } weighing;
 
@@ -74,6 +75,7 @@ static void weigh_value(weighing *w)
         add(w, W_SHAPE, FX_EV_SHAPE);
     } else if (count_of(a) != count_of(b)) {
         add(w, W_OTHER_COUNT, 0);
+        w->is_resized = true;
         return;
     } else if (g->base != t->base) {
         add(w, fx_may_be_reshaped(a, b) ? W_RESHAPED : W_OTHER_COUNT, 0);
@@ -144,12 +146,20 @@ static agreement reaches(const fx_traits *traits, size_t node, size_t wanted, ui
     return UNKNOWN;
 }
 
-/* What the partners of two values say of their being one quantity. */
+/*
+ * What the partners of two values say of their being one quantity. Where two sums are strangers, an operand that stands
+ * elsewhere on the other side is a term of another sum. Results of other sizes are not one quantity because operands of
+ * other sizes went in: these have to be a pair, or it is another batch, or another part of one.
+ */
 static agreement compare_sources(const weighing *w, size_t a, size_t b)
 {
     size_t partner = node_of(w->golden, a)->partner, other = node_of(w->target, b)->partner;
     if (partner == b) {
         return AGREED;
+    }
+    const fxtap_tensor_info *left = w->golden->items[a].value, *right = w->target->items[b].value;
+    if (w->is_resized && left != NULL && right != NULL && count_of(left) != count_of(right)) {
+        return AGAINST;
     }
     if (partner == FX_MISSING && other == FX_MISSING) {
         return UNKNOWN;
@@ -159,7 +169,8 @@ static agreement compare_sources(const weighing *w, size_t a, size_t b)
     uint64_t family = is_sum ? g->family : 0;
     agreement found = partner == FX_MISSING ? UNKNOWN : reaches(w->target, b, partner, family, CLIMB);
     found = found != UNKNOWN || other == FX_MISSING ? found : reaches(w->golden, a, other, family, CLIMB);
-    return found != UNKNOWN || partner == FX_MISSING || other == FX_MISSING ? found : AGAINST;
+    bool is_open = !is_sum && (partner == FX_MISSING || other == FX_MISSING);
+    return found != UNKNOWN || is_open ? found : AGAINST;
 }
 
 static size_t source_at(const fx_traits *traits, size_t node, size_t edge)
@@ -168,12 +179,11 @@ static size_t source_at(const fx_traits *traits, size_t node, size_t edge)
     return traits->items[fx_wiring_inputs(traits->execution->wiring, node, &n_inputs)[edge]].source;
 }
 
-/* What target's node reads at this place, and how that agrees; where the order does not count, the best of its first two. */
-static agreement compare_input(const weighing *w, size_t edge)
+/* What target's node reads at this place, and how that agrees; where the order does not count, the best of all. */
+static agreement compare_input(const weighing *w, size_t edge, bool is_free)
 {
     const fx_wiring *golden = w->golden->execution->wiring, *target = w->target->execution->wiring;
     const char *position = fx_wiring_position(golden, w->g, edge);
-    bool is_free = w->golden->items[w->g].is_commutative;
     size_t n_inputs;
     agreement best = UNKNOWN;
     bool is_first = true;
@@ -188,28 +198,56 @@ static agreement compare_input(const weighing *w, size_t edge)
     return best;
 }
 
+typedef struct tally { /* how the inputs of two nodes agree */
+    size_t n_agreed, n_against;
+    bool any_through;
+} tally;
+
+static void count(tally *out, agreement found)
+{
+    out->n_agreed += found == AGREED;
+    out->n_against += found == AGAINST;
+    out->any_through |= found == THROUGH;
+}
+
+static int32_t weight_of(const tally *found)
+{
+    return (found->n_agreed > 1 ? 2 : found->n_agreed > 0 ? 1 : 0) * W_INPUT + (found->any_through ? W_THROUGH : 0) +
+           (found->n_against > 1 ? 2 : found->n_against > 0 ? 1 : 0) * W_INPUT_AGAINST;
+}
+
+/*
+ * Of two operands whose order does not count, each stands against one of the other side's: as they are, or crossed. That an
+ * operand agrees with one leaves the other to the other.
+ */
+static tally compare_operands(const weighing *w)
+{
+    tally found[2] = {{0}, {0}};
+    for (size_t edge = 0; edge < 4; edge++) {
+        count(&found[edge / 2], compare_sources(w, source_at(w->golden, w->g, edge % 2),
+                                                source_at(w->target, w->t, (edge + edge / 2) % 2)));
+    }
+    return weight_of(&found[1]) > weight_of(&found[0]) ? found[1] : found[0];
+}
+
 static void weigh_inputs(weighing *w)
 {
-    size_t n_inputs, n_agreed = 0, n_against = 0;
-    bool any_through = false;
+    size_t n_inputs, n_other;
     fx_wiring_inputs(w->golden->execution->wiring, w->g, &n_inputs);
-    for (size_t k = 0; k < n_inputs && k < SHOWN_USERS; k++) {
-        agreement found = compare_input(w, k);
-        n_agreed += found == AGREED;
-        n_against += found == AGAINST;
-        any_through |= found == THROUGH;
+    fx_wiring_inputs(w->target->execution->wiring, w->t, &n_other);
+    bool is_free = w->golden->items[w->g].is_commutative;
+    tally found = {0};
+    if (is_free && n_inputs == 2 && n_other == 2) {
+        found = compare_operands(w);
+    } else {
+        for (size_t k = 0; k < n_inputs && k < SHOWN_USERS; k++) {
+            count(&found, compare_input(w, k, is_free));
+        }
     }
-    if (n_agreed > 0) {
-        add(w, n_agreed > 1 ? 2 * W_INPUT : W_INPUT, FX_EV_INPUTS);
-    }
-    if (any_through) {
-        add(w, W_THROUGH, FX_EV_INPUTS);
-    }
-    if (n_against > 0) {
-        add(w, n_against > 1 ? 2 * W_INPUT_AGAINST : W_INPUT_AGAINST, FX_EV_INPUT_AGAINST);
-    }
-    w->out.n_inputs = (uint32_t)n_agreed;
-    w->out.n_against += (uint32_t)n_against;
+    add(w, weight_of(&found), (found.n_agreed > 0 || found.any_through ? FX_EV_INPUTS : 0u) |
+                                  (found.n_against > 0 ? FX_EV_INPUT_AGAINST : 0u));
+    w->out.n_inputs = (uint32_t)found.n_agreed;
+    w->out.n_against += (uint32_t)found.n_against;
 }
 
 /*
