@@ -40,6 +40,12 @@ typedef struct fx_weighing {
 
 fx_weighing fx_weigh(const fx_traits *golden, size_t g, const fx_traits *target, size_t t);
 
+/*
+ * How many of the first results of two graphs correspond: behind what the model returns, a graph of training gives back what
+ * its backward will need, which another program may keep in other numbers.
+ */
+size_t fx_count_results(const fx_traits *golden, size_t g, const fx_traits *target, size_t t);
+
 /* Whether value or wiring speak for a pair; of two operators that are not one, more is asked. */
 bool fx_is_supported(uint32_t evidence);
 /* What reads the wrong value stands in its place all the same: that is the fault, and no reason to lose the pair. */

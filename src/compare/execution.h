@@ -31,6 +31,7 @@ typedef enum fx_evidence {
     FX_EV_NAME = 1u << 15,        /* the same name, where nothing better is recorded */
     FX_EV_ORDER = 1u << 16,       /* the same place between neighbours that are pairs */
     FX_EV_ROUGH = 1u << 17,       /* statistics that one quantity may have in two precisions */
+    FX_EV_RESULT = 1u << 18,      /* the same place of what the programs return */
 } fx_evidence;
 
 typedef struct fx_exec_node {

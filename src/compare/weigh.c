@@ -250,14 +250,10 @@ static void weigh_inputs(weighing *w)
     w->out.n_against += (uint32_t)found.n_against;
 }
 
-/*
- * How many of the first results of two graphs correspond: behind what the model returns, a graph of training gives back what
- * its backward will need, which another program may keep in other numbers.
- */
-static size_t count_results(const weighing *w, size_t golden, size_t target)
+size_t fx_count_results(const fx_traits *golden, size_t g, const fx_traits *target, size_t t)
 {
-    const fx_traits *sides[] = {w->golden, w->target};
-    const size_t nodes[] = {golden, target};
+    const fx_traits *sides[] = {golden, target};
+    const size_t nodes[] = {g, t};
     size_t counts[2];
     bool is_inference[2];
     for (int side = 0; side < 2; side++) {
@@ -283,7 +279,7 @@ static agreement compare_user(const weighing *w, fx_user user)
     const char *position = fx_wiring_position(golden, user.node, user.edge);
     bool is_free = w->golden->items[user.node].is_commutative;
     agreement best = UNKNOWN;
-    if (w->golden->items[user.node].is_output && user.edge >= count_results(w, user.node, partner)) {
+    if (w->golden->items[user.node].is_output && user.edge >= fx_count_results(w->golden, user.node, w->target, partner)) {
         return UNKNOWN;
     }
     fx_wiring_inputs(target, partner, &n_inputs);
@@ -363,7 +359,7 @@ bool fx_is_misreading(uint32_t evidence)
 
 bool fx_is_confirmed(uint32_t evidence)
 {
-    uint32_t settled = FX_EV_STRUCTURE | FX_EV_MAP | FX_EV_VALUE | FX_EV_NEAR;
+    uint32_t settled = FX_EV_STRUCTURE | FX_EV_MAP | FX_EV_VALUE | FX_EV_NEAR | FX_EV_RESULT;
     bool is_wired = (evidence & (FX_EV_INPUTS | FX_EV_USERS)) != 0 && (evidence & (FX_EV_OPERATOR | FX_EV_FAMILY | FX_EV_USERS)) != 0;
     bool is_placed = (evidence & FX_EV_OPERATOR) != 0 && (evidence & FX_EV_LINE) != 0 && (evidence & FX_EV_MODULE) != 0;
     bool is_named = (evidence & (FX_EV_NAME | FX_EV_OPERATOR)) == (FX_EV_NAME | FX_EV_OPERATOR);
