@@ -26,6 +26,9 @@ void fx_explain(const fx_traits sides[2], const char *name, fxtap_buffer *out);
 void fx_align_by_place(fx_execution *golden, const fx_exec_call *golden_call, fx_execution *target,
                        const fx_exec_call *target_call);
 
+/* Calls of graphs of equal structure that may stand against each other pair by place. False: no memory. */
+bool fx_align_calls(fx_arena *arena, fx_execution *golden, fx_execution *target);
+
 void fx_join(fx_execution *golden, size_t g, fx_execution *target, size_t t, uint32_t evidence, int32_t score);
 
 /* What speaks for a pair and against it, as things stand. The score of no pair at all is FX_NO_SCORE. */

@@ -265,6 +265,7 @@ fxtap_status fx_execution_open(fx_execution *execution, fx_arena *arena, fxtap_r
         calls[c].first_node = execution->n_nodes;
         calls[c].n_nodes = count_nodes(execution, &calls[c]);
         execution->n_nodes += calls[c].n_nodes;
+        execution->n_backwards += calls[c].graph != NULL && calls[c].graph->kind == FXTAP_GRAPH_BACKWARD;
     }
     execution->nodes = fx_arena_calloc(arena, execution->n_nodes + 1, sizeof *execution->nodes);
     if (execution->nodes == NULL) {

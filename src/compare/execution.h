@@ -59,6 +59,7 @@ typedef struct fx_execution {
     const fxtap_tensor_list *list;
     fx_exec_call *calls;
     size_t n_calls;
+    size_t n_backwards; /* of these */
     fx_exec_node *nodes;
     size_t n_nodes;
     fx_wiring *wiring; /* NULL where no graph says what feeds what, or it is not loaded; owned */

@@ -10,6 +10,7 @@
 #include "compare/align.h"
 
 #define SHOWN_USERS 16 /* readers looked at: a mask may have thousands */
+#define SHOWN_TERMS 32 /* of a sum */
 #define CLIMB 6        /* operators that one side may have put in between */
 
 enum weight {
@@ -146,6 +147,45 @@ static agreement reaches(const fx_traits *traits, size_t node, size_t wanted, ui
     return UNKNOWN;
 }
 
+/* The terms of a sum, through sums of its own that have no partner. Returns how many; SHOWN_TERMS: it may have more. */
+static size_t list_terms(const fx_traits *traits, size_t sum, uint64_t family, size_t out[SHOWN_TERMS])
+{
+    size_t n = 1;
+    out[0] = sum;
+    for (size_t i = 0; i < n;) {
+        size_t n_inputs, node = out[i];
+        const size_t *inputs = fx_wiring_inputs(traits->execution->wiring, node, &n_inputs);
+        if (traits->items[node].family != family || node_of(traits, node)->partner != FX_MISSING || n_inputs == 0) {
+            i++;
+            continue;
+        }
+        if (n - 1 + n_inputs >= SHOWN_TERMS) {
+            return SHOWN_TERMS;
+        }
+        out[i] = out[--n];
+        for (size_t k = 0; k < n_inputs; k++) {
+            out[n++] = traits->items[inputs[k]].source;
+        }
+    }
+    return n;
+}
+
+/* Whether a term of one sum has a counterpart that is no term of the other. */
+static bool has_other_terms(const fx_traits *traits, size_t sum, const fx_traits *others, size_t other, uint64_t family)
+{
+    size_t terms[SHOWN_TERMS], other_terms[SHOWN_TERMS];
+    size_t n = list_terms(traits, sum, family, terms), n_other = list_terms(others, other, family, other_terms);
+    bool found = false;
+    for (size_t i = 0; i < n && n < SHOWN_TERMS && n_other < SHOWN_TERMS && !found; i++) {
+        size_t partner = node_of(traits, terms[i])->partner;
+        found = partner != FX_MISSING;
+        for (size_t k = 0; k < n_other && found; k++) {
+            found = other_terms[k] != partner;
+        }
+    }
+    return found;
+}
+
 /*
  * What the partners of two values say of their being one quantity. Where two sums are strangers, an operand that stands
  * elsewhere on the other side is a term of another sum. Results of other sizes are not one quantity because operands of
@@ -161,11 +201,13 @@ static agreement compare_sources(const weighing *w, size_t a, size_t b)
     if (w->is_resized && left != NULL && right != NULL && count_of(left) != count_of(right)) {
         return AGAINST;
     }
-    if (partner == FX_MISSING && other == FX_MISSING) {
-        return UNKNOWN;
-    }
     const fx_trait *g = &w->golden->items[w->g];
     bool is_sum = g->is_commutative && (w->out.evidence & FX_EV_STRANGER) != 0;
+    if (partner == FX_MISSING && other == FX_MISSING) {
+        bool is_other = is_sum && (has_other_terms(w->golden, a, w->target, b, g->family) ||
+                                   has_other_terms(w->target, b, w->golden, a, g->family));
+        return is_other ? AGAINST : UNKNOWN;
+    }
     uint64_t family = is_sum ? g->family : 0;
     agreement found = partner == FX_MISSING ? UNKNOWN : reaches(w->target, b, partner, family, CLIMB);
     found = found != UNKNOWN || other == FX_MISSING ? found : reaches(w->golden, a, other, family, CLIMB);
@@ -254,6 +296,11 @@ size_t fx_count_results(const fx_traits *golden, size_t g, const fx_traits *targ
 {
     const fx_traits *sides[] = {golden, target};
     const size_t nodes[] = {g, t};
+    const fx_execution *first = golden->execution;
+    const fxtap_graph_info *info = first->calls[first->nodes[g].call].graph;
+    if (info != NULL && info->kind == FXTAP_GRAPH_BACKWARD && first->n_backwards != target->execution->n_backwards) {
+        return 0; /* cut elsewhere, they give back parts of gradients */
+    }
     size_t counts[2];
     bool is_inference[2];
     for (int side = 0; side < 2; side++) {
@@ -296,6 +343,14 @@ static agreement compare_user(const weighing *w, fx_user user)
     return best;
 }
 
+/* Of a sum that is the same on both sides, a stranger is no term that was misread: its terms are grouped in another way. */
+static bool is_settled_sum(const weighing *w, size_t reader)
+{
+    bool is_stranger = (w->out.evidence & FX_EV_STRANGER) != 0 && w->golden->items[w->g].is_commutative;
+    return is_stranger && w->golden->items[reader].family == w->golden->items[w->g].family &&
+           (node_of(w->golden, reader)->evidence & (FX_EV_VALUE | FX_EV_NEAR)) != 0;
+}
+
 static void weigh_users(weighing *w)
 {
     const fx_trait *g = &w->golden->items[w->g];
@@ -303,7 +358,7 @@ static void weigh_users(weighing *w)
     bool is_given_back = false; /* at one place of what the graphs yield */
     for (size_t k = 0; k < g->n_users && k < SHOWN_USERS; k++) {
         fx_user user = w->golden->users[g->first_user + k];
-        agreement found = compare_user(w, user);
+        agreement found = is_settled_sum(w, user.node) ? UNKNOWN : compare_user(w, user);
         is_given_back |= found == AGREED && w->golden->items[user.node].is_output;
         n_agreed += found == AGREED;
         n_against += found == AGAINST;
