@@ -324,9 +324,11 @@ static PyObject *get_warnings(PyObject *self, void *closure)
 
 static PyObject *origin_dict(const fxtap_origin *origin)
 {
-    return Py_BuildValue("{s:s,s:N,s:d,s:d,s:d,s:n,s:N,s:N,s:N,s:N,s:N,s:N,s:N,s:N}", "reason", fxtap_origin_reason_name(origin->reason), "pair",
+    return Py_BuildValue("{s:s,s:N,s:d,s:d,s:d,s:n,s:N,s:N,s:N,s:N,s:N,s:N,s:N,s:N,s:N}", "reason",
+                         fxtap_origin_reason_name(origin->reason), "pair",
                          pair_dict(origin->pair), "input_error", origin->input_error, "output_error",
                          origin->output_error, "growth", origin->growth, "n_carried", (Py_ssize_t)origin->n_carried,
+                         "follows", PyBool_FromLong(origin->follows),
                          "other_target", fx_py_text(origin->other_target), "literal",
                          fx_py_text(origin->literal), "between", fx_py_text(origin->between),
                          "between_source", fx_py_text(origin->between_source), "between_code",

@@ -147,6 +147,8 @@ class Origin:
         output_error / input_error; infinite if the inputs are identical.
     n_carried
         Number of operators below it that only carry the error on.
+    follows
+        Whether an earlier call had gone wrong before, so that this may be its consequence.
     other_target
         The operator on the target side if it is a different one, else None.
     literal
@@ -166,6 +168,7 @@ class Origin:
     output_error: float
     growth: float
     n_carried: int
+    follows: bool
     other_target: str | None
     literal: str | None
     between: str | None

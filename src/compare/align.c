@@ -346,58 +346,7 @@ static bool join_mapped(alignment *a, const fx_map *map)
     return true;
 }
 
-void fx_align_by_place(fx_execution *golden, const fx_exec_call *golden_call, fx_execution *target,
-                       const fx_exec_call *target_call)
-{
-    for (size_t i = 0; i < golden_call->n_nodes && i < target_call->n_nodes; i++) {
-        size_t g = golden_call->first_node + i, t = target_call->first_node + i;
-        fx_exec_node *left = &golden->nodes[g], *right = &target->nodes[t];
-        bool is_one = left->target != NULL && right->target != NULL && left->partner == FX_MISSING &&
-                      right->partner == FX_MISSING;
-        bool is_operator = is_one && left->n_tensors > 0 && right->n_tensors > 0;
-        if (is_one && (!is_operator || strcmp(left->target, right->target) == 0)) {
-            fx_join(golden, g, target, t, FX_EV_STRUCTURE, 100);
-        }
-    }
-}
-
-/* ---- calls of equal graphs ---- */
-
-static bool same_structure(const fx_exec_call *golden, const fx_exec_call *target)
-{
-    return golden->graph != NULL && target->graph != NULL && golden->graph->has_keys && target->graph->has_keys &&
-           fx_same_hash(golden->graph->structural_key, target->graph->structural_key);
-}
-
-/* The longest common sequence of calls of graphs that have equal structure: these pair by place. */
-static bool join_equal_calls(alignment *a)
-{
-    size_t n = a->golden->n_calls, m = a->target->n_calls, cells;
-    if (!fx_mul_size(n + 1, m + 1, &cells) || cells > ((size_t)1 << 22)) {
-        return true; /* so many calls a step that the nodes have to tell */
-    }
-    uint32_t *length = fx_arena_calloc(&a->arena, cells, sizeof *length);
-    if (length == NULL) {
-        return false;
-    }
-    for (size_t i = n; i-- > 0;) {
-        for (size_t k = m; k-- > 0;) {
-            uint32_t skip = length[(i + 1) * (m + 1) + k], other = length[i * (m + 1) + k + 1];
-            bool is_same = same_structure(&a->golden->calls[i], &a->target->calls[k]);
-            length[i * (m + 1) + k] = is_same ? length[(i + 1) * (m + 1) + k + 1] + 1 : skip > other ? skip : other;
-        }
-    }
-    for (size_t i = 0, k = 0; i < n && k < m;) {
-        if (same_structure(&a->golden->calls[i], &a->target->calls[k])) {
-            fx_align_by_place(a->golden, &a->golden->calls[i++], a->target, &a->target->calls[k++]);
-        } else if (length[(i + 1) * (m + 1) + k] >= length[i * (m + 1) + k + 1]) {
-            i++;
-        } else {
-            k++;
-        }
-    }
-    return true;
-}
+/* ---- what the graphs give back ---- */
 
 /* The last node of a call that has a record is what its graph gives back; SIZE_MAX: there is none. */
 static size_t output_of(const fx_traits *traits, const fx_exec_call *call)
@@ -426,12 +375,40 @@ static void join_outputs(alignment *a)
     }
 }
 
+/* What two graphs give back at the same place, and nothing else stands for, is one quantity, however strange the values are. */
+static void join_results_of(alignment *a, size_t g, size_t t)
+{
+    size_t n_left, n_right, n = fx_count_results(&a->traits[0], g, &a->traits[1], t);
+    const size_t *left = fx_wiring_inputs(a->golden->wiring, g, &n_left);
+    const size_t *right = fx_wiring_inputs(a->target->wiring, t, &n_right);
+    for (size_t k = 0; k < n && k < n_left && k < n_right; k++) {
+        size_t from = a->traits[0].items[left[k]].source, to = a->traits[1].items[right[k]].source;
+        const fx_trait *one = &a->traits[0].items[from], *other = &a->traits[1].items[to];
+        bool is_place = strcmp(fx_wiring_position(a->golden->wiring, g, k), fx_wiring_position(a->target->wiring, t, k)) == 0;
+        if (is_place && is_free(a, from, to) && !one->is_input && !other->is_input && one->base != 0 && other->base != 0) {
+            fx_weighing found = fx_weigh(&a->traits[0], from, &a->traits[1], to);
+            fx_join(a->golden, from, a->target, to, found.evidence | FX_EV_RESULT, found.score);
+        }
+    }
+}
+
+static void join_results(alignment *a)
+{
+    for (size_t i = 0; i < a->golden->n_calls; i++) {
+        const fx_exec_call *call = &a->golden->calls[i];
+        size_t g = output_of(&a->traits[0], call), t = g == SIZE_MAX ? FX_MISSING : a->golden->nodes[g].partner;
+        if (t != FX_MISSING) {
+            join_results_of(a, g, t);
+        }
+    }
+}
+
 static bool align(alignment *a, const fx_map *map)
 {
     static const fx_key_function keys[] = {fx_key_by_value,  fx_key_by_value_alone, fx_key_by_place, fx_key_by_line,
                                         fx_key_by_module, fx_key_by_spot,        fx_key_by_size,  fx_key_by_shifted_size};
     bool is_unwired = a->golden->wiring == NULL || a->target->wiring == NULL;
-    bool done = join_mapped(a, map) && join_equal_calls(a);
+    bool done = join_mapped(a, map) && fx_align_calls(&a->arena, a->golden, a->target);
     a->floor = SURE;
     for (int round = 0; round < 2 && done; round++) {
         for (size_t i = 0; i < sizeof keys / sizeof keys[0] && done; i++) {
@@ -446,6 +423,7 @@ static bool align(alignment *a, const fx_map *map)
     done = done && fill_gaps(a);
     if (done) {
         confirm(a);
+        join_results(a);
     }
     return done;
 }

@@ -26,6 +26,9 @@ void fx_explain(const fx_traits sides[2], const char *name, fxtap_buffer *out);
 void fx_align_by_place(fx_execution *golden, const fx_exec_call *golden_call, fx_execution *target,
                        const fx_exec_call *target_call);
 
+/* Calls of graphs of equal structure that may stand against each other pair by place. False: no memory. */
+bool fx_align_calls(fx_arena *arena, fx_execution *golden, fx_execution *target);
+
 void fx_join(fx_execution *golden, size_t g, fx_execution *target, size_t t, uint32_t evidence, int32_t score);
 
 /* What speaks for a pair and against it, as things stand. The score of no pair at all is FX_NO_SCORE. */
@@ -39,6 +42,12 @@ typedef struct fx_weighing {
 #define FX_NO_SCORE (-1000)
 
 fx_weighing fx_weigh(const fx_traits *golden, size_t g, const fx_traits *target, size_t t);
+
+/*
+ * How many of the first results of two graphs correspond: behind what the model returns, a graph of training gives back what
+ * its backward will need, which another program may keep in other numbers.
+ */
+size_t fx_count_results(const fx_traits *golden, size_t g, const fx_traits *target, size_t t);
 
 /* Whether value or wiring speak for a pair; of two operators that are not one, more is asked. */
 bool fx_is_supported(uint32_t evidence);

@@ -165,8 +165,7 @@ typedef struct known_value { /* begins with its key, as a table wants it */
 /* Equal bytes are one value only in one shape, order of elements and dtype. */
 static bool is_same_form(const fxtap_tensor_info *a, const fxtap_tensor_info *b)
 {
-    return a->ndim == b->ndim && a->dtype == b->dtype && a->fortran_order == b->fortran_order &&
-           (a->ndim == 0 || memcmp(a->shape, b->shape, (size_t)a->ndim * sizeof *a->shape) == 0);
+    return a->dtype == b->dtype && a->fortran_order == b->fortran_order && fx_same_shape(a, b);
 }
 
 static fxtap_status note_value(fx_table *values, const fxtap_tensor_info *tensor, size_t node, bool replace)
@@ -266,6 +265,7 @@ fxtap_status fx_execution_open(fx_execution *execution, fx_arena *arena, fxtap_r
         calls[c].first_node = execution->n_nodes;
         calls[c].n_nodes = count_nodes(execution, &calls[c]);
         execution->n_nodes += calls[c].n_nodes;
+        execution->n_backwards += calls[c].graph != NULL && calls[c].graph->kind == FXTAP_GRAPH_BACKWARD;
     }
     execution->nodes = fx_arena_calloc(arena, execution->n_nodes + 1, sizeof *execution->nodes);
     if (execution->nodes == NULL) {

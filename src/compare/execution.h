@@ -7,6 +7,8 @@
 #ifndef FX_COMPARE_EXECUTION_H
 #define FX_COMPARE_EXECUTION_H
 
+#include <string.h>
+
 #include "compare/report.h"
 
 /* Why two nodes are a pair: what speaks for it, and what speaks against it. */
@@ -29,6 +31,7 @@ typedef enum fx_evidence {
     FX_EV_NAME = 1u << 15,        /* the same name, where nothing better is recorded */
     FX_EV_ORDER = 1u << 16,       /* the same place between neighbours that are pairs */
     FX_EV_ROUGH = 1u << 17,       /* statistics that one quantity may have in two precisions */
+    FX_EV_RESULT = 1u << 18,      /* the same place of what the programs return */
 } fx_evidence;
 
 typedef struct fx_exec_node {
@@ -56,6 +59,7 @@ typedef struct fx_execution {
     const fxtap_tensor_list *list;
     fx_exec_call *calls;
     size_t n_calls;
+    size_t n_backwards; /* of these */
     fx_exec_node *nodes;
     size_t n_nodes;
     fx_wiring *wiring; /* NULL where no graph says what feeds what, or it is not loaded; owned */
@@ -93,6 +97,11 @@ static inline const fxtap_tensor_info *fx_exec_tensor(const fx_execution *execut
 static inline bool fx_same_hash(fxtap_hash128 a, fxtap_hash128 b)
 {
     return a.high == b.high && a.low == b.low;
+}
+
+static inline bool fx_same_shape(const fxtap_tensor_info *a, const fxtap_tensor_info *b)
+{
+    return a->ndim == b->ndim && (a->ndim == 0 || memcmp(a->shape, b->shape, (size_t)a->ndim * sizeof *a->shape) == 0);
 }
 
 #endif

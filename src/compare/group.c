@@ -24,6 +24,7 @@ typedef struct graph_entry {
     size_t n_sets;
     size_t partner; /* index on the other side, or FX_MISSING */
     uint64_t text;  /* hash of all modules and lines; 0: not known yet */
+    uint64_t given; /* of graphs that were compiled several times, what the first call was given; 0: not known */
     fxtap_pairing pairing;
     bool same_structure;
 } graph_entry;
@@ -71,6 +72,13 @@ static bool by_strict_key(const graph_entry *golden, const graph_entry *target)
 {
     return both_have_keys(golden, target) && fx_same_hash(golden->info->strict_key, target->info->strict_key) &&
            golden->info->occurrence == target->info->occurrence;
+}
+
+/* One graph that was compiled for each of several models, or layers. */
+static bool by_what_was_given(const graph_entry *golden, const graph_entry *target)
+{
+    return both_have_keys(golden, target) && fx_same_hash(golden->info->strict_key, target->info->strict_key) &&
+           golden->given != 0 && golden->given == target->given;
 }
 
 static bool by_structural_key(const graph_entry *golden, const graph_entry *target)
@@ -131,14 +139,6 @@ static bool is_step_asked_for(const fx_side *side)
     return side->query.step >= 0 || fx_reader_is_one_step(side->reader);
 }
 
-/* Which of two steps comes first; 0: they are a pair. */
-static int compare_steps(const fx_comparison *comparison, const fx_set *golden, const fx_set *target)
-{
-    const fxtap_step_info *a = golden->step, *b = target->step;
-    bool both_asked_for = is_step_asked_for(&comparison->golden) && is_step_asked_for(&comparison->target);
-    return a == NULL || b == NULL || both_asked_for ? 0 : (a->step > b->step) - (a->step < b->step);
-}
-
 /* An array of one set, which lives as long as the comparison. NULL: no memory. */
 static const fx_set *const *one_set(fx_comparison *comparison, const fx_set *set)
 {
@@ -171,6 +171,65 @@ static bool has_backward(const graph_list *list)
     return false;
 }
 
+/* The calls of both sides that stand against each other: arrays in the comparison's arena. */
+typedef struct call_partners {
+    size_t *of_golden; /* index of target's, or FX_MISSING */
+    bool *is_taken;    /* of target's: one of golden's stands against it */
+} call_partners;
+
+static bool create_partners(fx_comparison *c, size_t n_golden, size_t n_target, call_partners *out)
+{
+    out->of_golden = fx_arena_calloc(&c->arena, n_golden + 1, sizeof *out->of_golden);
+    out->is_taken = fx_arena_calloc(&c->arena, n_target + 1, sizeof *out->is_taken);
+    for (size_t g = 0; out->of_golden != NULL && g < n_golden; g++) {
+        out->of_golden[g] = FX_MISSING;
+    }
+    return out->of_golden != NULL && out->is_taken != NULL;
+}
+
+static void join_calls(call_partners *partners, size_t g, size_t t)
+{
+    if (partners->of_golden[g] == FX_MISSING && !partners->is_taken[t]) {
+        partners->of_golden[g] = t;
+        partners->is_taken[t] = true;
+    }
+}
+
+static const fx_set *const *pointers_to(fx_comparison *c, const fx_set *sets, size_t n)
+{
+    const fx_set **pointers = fx_arena_calloc(&c->arena, n + 1, sizeof *pointers);
+    for (size_t i = 0; pointers != NULL && i < n; i++) {
+        pointers[i] = &sets[i];
+    }
+    return pointers;
+}
+
+/* Steps of one pair of graphs: those that were given the same weights, the rest by number. */
+static fxtap_status find_partners(fx_comparison *c, const graph_entry *golden, const graph_entry *target, call_partners *out)
+{
+    const fx_set *left = &c->golden.sets[golden->first_set], *right = &c->target.sets[target->first_set];
+    if (golden->info == NULL || target->info == NULL ||
+        (is_step_asked_for(&c->golden) && is_step_asked_for(&c->target))) {
+        for (size_t i = 0; i < golden->n_sets && i < target->n_sets; i++) {
+            join_calls(out, i, i);
+        }
+        return FXTAP_OK;
+    }
+    const fx_set *const *first = pointers_to(c, left, golden->n_sets), *const *second = pointers_to(c, right, target->n_sets);
+    fxtap_status status = first == NULL || second == NULL ? FXTAP_E_NOMEM
+                                                          : fx_pair_calls(c, first, golden->n_sets, second, target->n_sets,
+                                                                          out->of_golden, out->is_taken);
+    for (size_t g = 0, t = 0; g < golden->n_sets && t < target->n_sets && status == FXTAP_OK;) {
+        int64_t a = left[g].step->step, b = right[t].step->step;
+        if (a == b) {
+            join_calls(out, g, t);
+        }
+        g += a <= b;
+        t += b <= a;
+    }
+    return status;
+}
+
 /* Pairs the steps of one pair of graphs; either side may be missing. Steps stand in order on both sides. */
 static fxtap_status pair_steps(pairing_graphs *p, const graph_entry *golden, const graph_entry *target)
 {
@@ -180,18 +239,32 @@ static fxtap_status pair_steps(pairing_graphs *p, const graph_entry *golden, con
                           .same_structure = golden != NULL && target != NULL && golden->same_structure};
     work.is_extra = (golden == NULL || target == NULL) &&
                     is_extra(golden, target, has_backward(golden == NULL ? &p->golden : &p->target));
-    fxtap_status status = FXTAP_OK;
+    call_partners partners;
+    fxtap_status status = create_partners(c, n_golden, n_target, &partners) ? FXTAP_OK : FXTAP_E_NOMEM;
+    if (status == FXTAP_OK && n_golden > 0 && n_target > 0) {
+        status = find_partners(c, golden, target, &partners);
+    }
     for (size_t g = 0, t = 0; (g < n_golden || t < n_target) && status == FXTAP_OK;) {
         const fx_set *left = g < n_golden ? &c->golden.sets[golden->first_set + g] : NULL;
         const fx_set *right = t < n_target ? &c->target.sets[target->first_set + t] : NULL;
-        int order = left == NULL ? 1 : right == NULL ? -1 : compare_steps(c, left, right);
-        work.n_golden = order <= 0;
-        work.n_target = order >= 0;
+        if (right != NULL && partners.is_taken[t]) {
+            t++; /* stands with its partner */
+            continue;
+        }
+        bool is_first = right == NULL || (left != NULL && (left->step == NULL || right->step == NULL ||
+                                                           left->step->step <= right->step->step));
+        if (is_first) {
+            size_t partner = partners.of_golden[g++];
+            right = partner == FX_MISSING ? NULL : &c->target.sets[target->first_set + partner];
+        } else {
+            left = NULL;
+            t++;
+        }
+        work.n_golden = left != NULL;
+        work.n_target = right != NULL;
         work.golden = one_set(c, left);
         work.target = one_set(c, right);
         status = work.golden == NULL || work.target == NULL ? FXTAP_E_NOMEM : add_group(c, &work);
-        g += order <= 0;
-        t += order >= 0;
     }
     return status;
 }
@@ -282,6 +355,46 @@ static fxtap_status tell_steps(fx_comparison *c, const fx_calls *golden, const f
     return c->report->steps == NULL ? FXTAP_E_NOMEM : FXTAP_OK;
 }
 
+static const fx_set *const *first_calls(fx_comparison *c, const fx_calls *calls)
+{
+    const fx_set **sets = fx_arena_calloc(&c->arena, calls->n_steps + 1, sizeof *sets);
+    for (size_t s = 0; sets != NULL && s < calls->n_steps; s++) {
+        sets[s] = calls->sets[calls->first[s]];
+    }
+    return sets;
+}
+
+/* Iterations whose first calls were given the same weights, the rest in order. */
+static fxtap_status find_iterations(fx_comparison *c, const fx_calls *golden, const fx_calls *target, call_partners *out)
+{
+    const fx_set *const *left = first_calls(c, golden), *const *right = first_calls(c, target);
+    if (left == NULL || right == NULL || !create_partners(c, golden->n_steps, target->n_steps, out)) {
+        return FXTAP_E_NOMEM;
+    }
+    fxtap_status status = fx_pair_calls(c, left, golden->n_steps, right, target->n_steps, out->of_golden, out->is_taken);
+    for (size_t s = 0; s < golden->n_steps && s < target->n_steps; s++) {
+        join_calls(out, s, s);
+    }
+    return status;
+}
+
+/* FX_MISSING: that side has none. */
+static fxtap_status add_iteration(pairing_graphs *p, const fx_calls *golden, size_t g, const fx_calls *target, size_t t)
+{
+    fx_group_work work = {.rank = p->rank, .pairing = FXTAP_PAIR_WIRING};
+    if (g != FX_MISSING) {
+        work.golden = golden->sets + golden->first[g];
+        work.n_golden = golden->first[g + 1] - golden->first[g];
+    }
+    if (t != FX_MISSING) {
+        work.target = target->sets + target->first[t];
+        work.n_target = target->first[t + 1] - target->first[t];
+    }
+    work.same_structure = is_one_structure(&work);
+    work.pairing = work.same_structure ? FXTAP_PAIR_EXACT : work.n_golden == 0 || work.n_target == 0 ? FXTAP_PAIR_NONE : work.pairing;
+    return add_group(p->comparison, &work);
+}
+
 static fxtap_status align_executions(pairing_graphs *p)
 {
     fx_comparison *c = p->comparison;
@@ -294,19 +407,15 @@ static fxtap_status align_executions(pairing_graphs *p)
         fx_calls_balance(&golden, &target);
         status = tell_steps(c, &golden, &target);
     }
-    for (size_t s = 0; status == FXTAP_OK && (s < golden.n_steps || s < target.n_steps); s++) {
-        fx_group_work work = {.rank = p->rank, .pairing = FXTAP_PAIR_WIRING};
-        if (s < golden.n_steps) {
-            work.golden = golden.sets + golden.first[s];
-            work.n_golden = golden.first[s + 1] - golden.first[s];
-        }
-        if (s < target.n_steps) {
-            work.target = target.sets + target.first[s];
-            work.n_target = target.first[s + 1] - target.first[s];
-        }
-        work.same_structure = is_one_structure(&work);
-        work.pairing = work.same_structure ? FXTAP_PAIR_EXACT : work.n_golden == 0 || work.n_target == 0 ? FXTAP_PAIR_NONE : work.pairing;
-        status = add_group(c, &work);
+    call_partners partners = {NULL, NULL};
+    if (status == FXTAP_OK) {
+        status = find_iterations(c, &golden, &target, &partners);
+    }
+    for (size_t g = 0; g < golden.n_steps && status == FXTAP_OK; g++) {
+        status = add_iteration(p, &golden, g, &target, partners.of_golden[g]);
+    }
+    for (size_t t = 0; t < target.n_steps && status == FXTAP_OK; t++) {
+        status = partners.is_taken[t] ? FXTAP_OK : add_iteration(p, &golden, FX_MISSING, &target, t);
     }
     return status;
 }
@@ -331,16 +440,46 @@ static fxtap_status hash_texts(fxtap_reader *reader, graph_list *list)
     return status;
 }
 
+static bool is_compiled_again(const graph_list *list, size_t i)
+{
+    const graph_entry *entry = &list->items[i];
+    for (size_t k = 0; k < list->n_items && entry->info != NULL && entry->info->has_keys; k++) {
+        const fxtap_graph_info *other = list->items[k].info;
+        if (k != i && other != NULL && other->has_keys && fx_same_hash(other->strict_key, entry->info->strict_key)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static fxtap_status sign_graphs(const fx_side *side, graph_list *list)
+{
+    fxtap_status status = FXTAP_OK;
+    for (size_t i = 0; i < list->n_items && status == FXTAP_OK; i++) {
+        if (is_compiled_again(list, i)) {
+            const fx_set *first = &side->sets[list->items[i].first_set];
+            status = fx_sign_calls(side, &first, 1, &list->items[i].given);
+        }
+    }
+    return status;
+}
+
 static fxtap_status pair_rank(pairing_graphs *p)
 {
     fx_comparison *c = p->comparison;
     if (c->options->golden_graph >= 0 && c->options->target_graph >= 0) {
         pair_graphs_pass(&p->golden, &p->target, by_order, FXTAP_PAIR_MAPPED);
     }
+    fxtap_status status = sign_graphs(&c->golden, &p->golden);
+    status = status == FXTAP_OK ? sign_graphs(&c->target, &p->target) : status;
+    if (status != FXTAP_OK) {
+        return status;
+    }
+    pair_graphs_pass(&p->golden, &p->target, by_what_was_given, FXTAP_PAIR_EXACT);
     pair_graphs_pass(&p->golden, &p->target, by_strict_key, FXTAP_PAIR_EXACT);
     bool is_open = any_alone(&p->golden) && any_alone(&p->target);
     if (is_open) {
-        fxtap_status status = hash_texts(c->golden.reader, &p->golden);
+        status = hash_texts(c->golden.reader, &p->golden);
         status = status == FXTAP_OK ? hash_texts(c->target.reader, &p->target) : status;
         if (status != FXTAP_OK) {
             return status;

@@ -27,7 +27,7 @@ const fxtap_group *fx_group_of(const fxtap_report *report, const fxtap_pair *pai
     return &report->groups[low];
 }
 
-static int compare_groups(const fxtap_group *a, const fxtap_group *b)
+int fx_compare_groups(const fxtap_group *a, const fxtap_group *b)
 {
     if (a->rank != b->rank) {
         return a->rank < b->rank ? -1 : 1;
@@ -42,7 +42,7 @@ static int compare_origins(const void *left, const void *right, void *context)
 {
     const fxtap_report *report = context;
     const fxtap_origin *a = left, *b = right;
-    int order = compare_groups(fx_group_of(report, a->pair), fx_group_of(report, b->pair));
+    int order = fx_compare_groups(fx_group_of(report, a->pair), fx_group_of(report, b->pair));
     return order != 0 ? order : (a->pair > b->pair) - (a->pair < b->pair);
 }
 
@@ -101,7 +101,7 @@ static bool came_out_before(const fxtap_report *report, const results *from, con
     const fxtap_group *group = fx_group_of(report, input);
     for (; low < from->n && compare_hashes(from->items[low], input) == 0; low++) {
         const fxtap_group *other = fx_group_of(report, from->items[low]);
-        if (other->rank == group->rank && compare_groups(other, group) < 0) {
+        if (other->rank == group->rank && fx_compare_groups(other, group) < 0) {
             return true;
         }
     }
@@ -169,7 +169,7 @@ bool fx_update_before(const fxtap_report *report, const fxtap_origin *origin, in
     }
     for (size_t i = 0; i < report->n_origins; i++) { /* in order of execution: any that stands before began before */
         const fxtap_group *other = fx_group_of(report, report->origins[i].pair);
-        if (other != own && other->rank == own->rank && compare_groups(other, own) < 0) {
+        if (other != own && other->rank == own->rank && fx_compare_groups(other, own) < 0) {
             return false;
         }
     }

@@ -292,21 +292,14 @@ typedef struct sorting {
     const size_t *group_of;
 } sorting;
 
-/* By rank, then by the call's number, so that a backward stands behind its forward; unknown numbers come last. */
+/* In order of execution, so that a backward stands behind its forward. */
 static int compare_rows(const void *left, const void *right, void *context)
 {
     const sorting *by = context;
     size_t i = *(const size_t *)left, k = *(const size_t *)right;
     size_t a = by->group_of[i], b = by->group_of[k];
     if (a != b && by->report->n_groups > 0) {
-        const fxtap_group *first = &by->report->groups[a], *second = &by->report->groups[b];
-        if (first->rank != second->rank) {
-            return first->rank < second->rank ? -1 : 1;
-        }
-        if (first->call != second->call) {
-            return (uint64_t)first->call < (uint64_t)second->call ? -1 : 1;
-        }
-        return a < b ? -1 : 1;
+        return fx_compare_groups(&by->report->groups[a], &by->report->groups[b]);
     }
     return (i > k) - (i < k);
 }

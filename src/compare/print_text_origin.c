@@ -11,6 +11,14 @@
 #define SHOWN_GROWN 5
 #define WORTH_SHOWING_GROWTH 3.0
 
+static void call_place(const fx_page *p, const fxtap_pair *pair)
+{
+    if (pair->rank > 0) {
+        fxtap_buffer_printf(p->out, "rank %" PRId32 ", ", pair->rank);
+    }
+    fxtap_buffer_printf(p->out, "graph %" PRIu32 ", step %" PRId64, pair->graph, pair->step);
+}
+
 static void place_lines(const fx_page *p, const fxtap_pair *pair)
 {
     if (pair->source_file[0] != '\0') {
@@ -32,11 +40,8 @@ static void place_lines(const fx_page *p, const fxtap_pair *pair)
         return; /* a plain file: its name says where */
     }
     fx_page_label(p, "where");
-    if (pair->rank > 0) {
-        fxtap_buffer_printf(p->out, "rank %" PRId32 ", ", pair->rank);
-    }
-    fxtap_buffer_printf(p->out, "graph %" PRIu32 ", step %" PRId64 ", %s ", pair->graph, pair->step,
-                        fx_io_name(pair->io));
+    call_place(p, pair);
+    fxtap_buffer_printf(p->out, ", %s ", fx_io_name(pair->io));
     fx_page_text(p, pair->position, p->width - 48, false);
     fxtap_buffer_text(p->out, "\n");
 }
@@ -386,12 +391,14 @@ static size_t list_grown(const fxtap_report *report, const fxtap_pair *out[SHOWN
     return n;
 }
 
-/* "graph 1, step 0": where there is more than one. */
+/* "rank 1, graph 1, step 0": where there is more than one. */
 static void grown_place(const fx_page *p, const fxtap_pair *pair)
 {
     if (p->report->n_groups > 1 && pair->step >= 0) {
         fx_page_label(p, "");
-        fxtap_buffer_printf(p->out, "%*sin graph %" PRIu32 ", step %" PRId64 "\n", 12, "", pair->graph, pair->step);
+        fxtap_buffer_printf(p->out, "%*sin ", 12, "");
+        call_place(p, pair);
+        fxtap_buffer_text(p->out, "\n");
     }
 }
 

@@ -123,11 +123,27 @@ static void literal_line(const fx_page *p, const fxtap_pair *pair)
     fxtap_buffer_text(p->out, "\n");
 }
 
-static void literals(const fx_page *p)
+/* With `strict` a literal that differs is a difference; where there are origins, these do not list it. */
+static bool is_other_literal(const fxtap_report *report, const fxtap_pair *pair)
 {
-    uint64_t n = p->report->counts[FXTAP_REWRITTEN], shown = 0;
+    return pair->verdict == FXTAP_REWRITTEN ||
+           (pair->is_literal && pair->verdict == FXTAP_DIFFERENT && report->n_origins > 0);
+}
+
+static uint64_t count_literals(const fxtap_report *report)
+{
+    uint64_t n = 0;
+    for (size_t i = 0; i < report->n_pairs; i++) {
+        n += is_other_literal(report, &report->pairs[i]);
+    }
+    return n;
+}
+
+static void literals(const fx_page *p, uint64_t n)
+{
+    uint64_t shown = 0;
     for (size_t i = 0; i < p->report->n_pairs && shown < n && shown < SHOWN; i++) {
-        if (p->report->pairs[i].verdict == FXTAP_REWRITTEN) {
+        if (is_other_literal(p->report, &p->report->pairs[i])) {
             literal_line(p, &p->report->pairs[i]);
             shown++;
         }
@@ -139,17 +155,13 @@ static void literals(const fx_page *p)
     }
 }
 
-static bool has_any(const fxtap_report *report, size_t n_regions)
-{
-    uint64_t n_alone = report->counts[FXTAP_ONLY_GOLDEN] + report->counts[FXTAP_ONLY_TARGET];
-    return n_regions > 0 || report->counts[FXTAP_REWRITTEN] > 0 || n_alone > report->n_missing;
-}
-
 void fx_page_rewritten(const fx_page *p)
 {
     region regions[MOST_REGIONS];
     size_t n = list_regions(p->report, regions);
-    if (!has_any(p->report, n)) {
+    uint64_t n_literals = count_literals(p->report);
+    uint64_t n_alone = p->report->counts[FXTAP_ONLY_GOLDEN] + p->report->counts[FXTAP_ONLY_TARGET];
+    if (n == 0 && n_literals == 0 && n_alone <= p->report->n_missing) {
         return;
     }
     fxtap_buffer_text(p->out, "\nWritten differently\n");
@@ -160,7 +172,7 @@ void fx_page_rewritten(const fx_page *p)
         fx_page_label(p, "");
         fxtap_buffer_printf(p->out, "and %zu more kinds\n", n - 2 * SHOWN);
     }
-    literals(p);
+    literals(p, n_literals);
     alone_line(p, FXTAP_ONLY_GOLDEN);
     alone_line(p, FXTAP_ONLY_TARGET);
 }

@@ -277,7 +277,7 @@ const char *fxtap_evidence_name(size_t i)
         "structure", "map",    "value",          "near value",      "another value", "operator",
         "family",    "module", "line",           "shape",           "inputs",        "readers",
         "inputs against",      "readers against", "literals",       "name",          "order",
-        "roughly near value",
+        "roughly near value",  "result",
     };
     return i < sizeof names / sizeof names[0] ? names[i] : NULL;
 }

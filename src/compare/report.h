@@ -121,6 +121,11 @@ fxtap_status fx_side_warnings(fx_comparison *comparison, const fx_side *side, co
 void fx_side_close(fx_side *side);
 /* Which step of which graph is compared with which: fills comparison->groups. */
 fxtap_status fx_pair_groups(fx_comparison *comparison);
+/* What each call was given (its weights, or with none, its other inputs), as one number; 0: not known. */
+fxtap_status fx_sign_calls(const fx_side *side, const fx_set *const *calls, size_t n, uint64_t *out);
+/* Which of target's calls was given what each of golden's was, FX_MISSING: none; `is_taken` (zeroed) marks target's. */
+fxtap_status fx_pair_calls(fx_comparison *comparison, const fx_set *const *golden, size_t n_golden,
+                           const fx_set *const *target, size_t n_target, size_t *partners, bool *is_taken);
 /* The same between the ranks of one dump, which is both sides. */
 fxtap_status fx_pair_ranks(fx_comparison *comparison);
 /* ---- text_file.c, rules_file.c ---- */
@@ -161,6 +166,8 @@ fxtap_dtype fx_judged_dtype(fxtap_dtype golden, fxtap_dtype target);
 fxtap_status fx_link_origins(fxtap_report *report, bool is_whole);
 /* The group that a pair lies in. */
 const fxtap_group *fx_group_of(const fxtap_report *report, const fxtap_pair *pair);
+/* In order of execution: by rank, then by the call's number; unknown numbers come last. Both are of one report. */
+int fx_compare_groups(const fxtap_group *a, const fxtap_group *b);
 /* True for a weight that was equal in an earlier step, after which nothing differed either: what changed it was not dumped.
    *step_out is that step. */
 bool fx_update_before(const fxtap_report *report, const fxtap_origin *origin, int64_t *step_out);

@@ -5,8 +5,6 @@
 #ifndef FX_COMPARE_TRAITS_H
 #define FX_COMPARE_TRAITS_H
 
-#include <string.h>
-
 #include "compare/execution.h"
 
 typedef struct fx_trait {
@@ -48,11 +46,6 @@ fxtap_status fx_traits_create(fx_arena *arena, const fx_execution *golden, const
 typedef enum fx_closeness { FX_VALUES_UNKNOWN, FX_VALUES_STRANGE, FX_VALUES_ROUGHLY, FX_VALUES_CLOSE, FX_VALUES_EQUAL } fx_closeness;
 
 fx_closeness fx_compare_values(const fxtap_tensor_info *golden, const fxtap_tensor_info *target);
-
-static inline bool fx_same_shape(const fxtap_tensor_info *a, const fxtap_tensor_info *b)
-{
-    return a->ndim == b->ndim && (a->ndim == 0 || memcmp(a->shape, b->shape, (size_t)a->ndim * sizeof *a->shape) == 0);
-}
 
 /* Whether a view could make one shape of the other, and keep what is contiguous: the same but for ones, or the last is the same. */
 bool fx_may_be_reshaped(const fxtap_tensor_info *a, const fxtap_tensor_info *b);

@@ -10,6 +10,7 @@
 #include "compare/align.h"
 
 #define SHOWN_USERS 16 /* readers looked at: a mask may have thousands */
+#define SHOWN_TERMS 32 /* of a sum */
 #define CLIMB 6        /* operators that one side may have put in between */
 
 enum weight {
@@ -27,6 +28,7 @@ enum weight {
 typedef struct weighing {
     const fx_traits *golden, *target;
     size_t g, t;
+    bool is_resized; /* the two values have other numbers of elements */
     fx_weighing out;
 } weighing;
 
@@ -74,6 +76,7 @@ static void weigh_value(weighing *w)
         add(w, W_SHAPE, FX_EV_SHAPE);
     } else if (count_of(a) != count_of(b)) {
         add(w, W_OTHER_COUNT, 0);
+        w->is_resized = true;
         return;
     } else if (g->base != t->base) {
         add(w, fx_may_be_reshaped(a, b) ? W_RESHAPED : W_OTHER_COUNT, 0);
@@ -144,22 +147,72 @@ static agreement reaches(const fx_traits *traits, size_t node, size_t wanted, ui
     return UNKNOWN;
 }
 
-/* What the partners of two values say of their being one quantity. */
+/* The terms of a sum, through sums of its own that have no partner. Returns how many; SHOWN_TERMS: it may have more. */
+static size_t list_terms(const fx_traits *traits, size_t sum, uint64_t family, size_t out[SHOWN_TERMS])
+{
+    size_t n = 1;
+    out[0] = sum;
+    for (size_t i = 0; i < n;) {
+        size_t n_inputs, node = out[i];
+        const size_t *inputs = fx_wiring_inputs(traits->execution->wiring, node, &n_inputs);
+        if (traits->items[node].family != family || node_of(traits, node)->partner != FX_MISSING || n_inputs == 0) {
+            i++;
+            continue;
+        }
+        if (n - 1 + n_inputs >= SHOWN_TERMS) {
+            return SHOWN_TERMS;
+        }
+        out[i] = out[--n];
+        for (size_t k = 0; k < n_inputs; k++) {
+            out[n++] = traits->items[inputs[k]].source;
+        }
+    }
+    return n;
+}
+
+/* Whether a term of one sum has a counterpart that is no term of the other. */
+static bool has_other_terms(const fx_traits *traits, size_t sum, const fx_traits *others, size_t other, uint64_t family)
+{
+    size_t terms[SHOWN_TERMS], other_terms[SHOWN_TERMS];
+    size_t n = list_terms(traits, sum, family, terms), n_other = list_terms(others, other, family, other_terms);
+    bool found = false;
+    for (size_t i = 0; i < n && n < SHOWN_TERMS && n_other < SHOWN_TERMS && !found; i++) {
+        size_t partner = node_of(traits, terms[i])->partner;
+        found = partner != FX_MISSING;
+        for (size_t k = 0; k < n_other && found; k++) {
+            found = other_terms[k] != partner;
+        }
+    }
+    return found;
+}
+
+/*
+ * What the partners of two values say of their being one quantity. Where two sums are strangers, an operand that stands
+ * elsewhere on the other side is a term of another sum. Results of other sizes are not one quantity because operands of
+ * other sizes went in: these have to be a pair, or it is another batch, or another part of one.
+ */
 static agreement compare_sources(const weighing *w, size_t a, size_t b)
 {
     size_t partner = node_of(w->golden, a)->partner, other = node_of(w->target, b)->partner;
     if (partner == b) {
         return AGREED;
     }
-    if (partner == FX_MISSING && other == FX_MISSING) {
-        return UNKNOWN;
+    const fxtap_tensor_info *left = w->golden->items[a].value, *right = w->target->items[b].value;
+    if (w->is_resized && left != NULL && right != NULL && count_of(left) != count_of(right)) {
+        return AGAINST;
     }
     const fx_trait *g = &w->golden->items[w->g];
     bool is_sum = g->is_commutative && (w->out.evidence & FX_EV_STRANGER) != 0;
+    if (partner == FX_MISSING && other == FX_MISSING) {
+        bool is_other = is_sum && (has_other_terms(w->golden, a, w->target, b, g->family) ||
+                                   has_other_terms(w->target, b, w->golden, a, g->family));
+        return is_other ? AGAINST : UNKNOWN;
+    }
     uint64_t family = is_sum ? g->family : 0;
     agreement found = partner == FX_MISSING ? UNKNOWN : reaches(w->target, b, partner, family, CLIMB);
     found = found != UNKNOWN || other == FX_MISSING ? found : reaches(w->golden, a, other, family, CLIMB);
-    return found != UNKNOWN || partner == FX_MISSING || other == FX_MISSING ? found : AGAINST;
+    bool is_open = !is_sum && (partner == FX_MISSING || other == FX_MISSING);
+    return found != UNKNOWN || is_open ? found : AGAINST;
 }
 
 static size_t source_at(const fx_traits *traits, size_t node, size_t edge)
@@ -168,12 +221,11 @@ static size_t source_at(const fx_traits *traits, size_t node, size_t edge)
     return traits->items[fx_wiring_inputs(traits->execution->wiring, node, &n_inputs)[edge]].source;
 }
 
-/* What target's node reads at this place, and how that agrees; where the order does not count, the best of its first two. */
-static agreement compare_input(const weighing *w, size_t edge)
+/* What target's node reads at this place, and how that agrees; where the order does not count, the best of all. */
+static agreement compare_input(const weighing *w, size_t edge, bool is_free)
 {
     const fx_wiring *golden = w->golden->execution->wiring, *target = w->target->execution->wiring;
     const char *position = fx_wiring_position(golden, w->g, edge);
-    bool is_free = w->golden->items[w->g].is_commutative;
     size_t n_inputs;
     agreement best = UNKNOWN;
     bool is_first = true;
@@ -188,38 +240,67 @@ static agreement compare_input(const weighing *w, size_t edge)
     return best;
 }
 
-static void weigh_inputs(weighing *w)
+typedef struct tally { /* how the inputs of two nodes agree */
+    size_t n_agreed, n_against;
+    bool any_through;
+} tally;
+
+static void count(tally *out, agreement found)
 {
-    size_t n_inputs, n_agreed = 0, n_against = 0;
-    bool any_through = false;
-    fx_wiring_inputs(w->golden->execution->wiring, w->g, &n_inputs);
-    for (size_t k = 0; k < n_inputs && k < SHOWN_USERS; k++) {
-        agreement found = compare_input(w, k);
-        n_agreed += found == AGREED;
-        n_against += found == AGAINST;
-        any_through |= found == THROUGH;
-    }
-    if (n_agreed > 0) {
-        add(w, n_agreed > 1 ? 2 * W_INPUT : W_INPUT, FX_EV_INPUTS);
-    }
-    if (any_through) {
-        add(w, W_THROUGH, FX_EV_INPUTS);
-    }
-    if (n_against > 0) {
-        add(w, n_against > 1 ? 2 * W_INPUT_AGAINST : W_INPUT_AGAINST, FX_EV_INPUT_AGAINST);
-    }
-    w->out.n_inputs = (uint32_t)n_agreed;
-    w->out.n_against += (uint32_t)n_against;
+    out->n_agreed += found == AGREED;
+    out->n_against += found == AGAINST;
+    out->any_through |= found == THROUGH;
+}
+
+static int32_t weight_of(const tally *found)
+{
+    return (found->n_agreed > 1 ? 2 : found->n_agreed > 0 ? 1 : 0) * W_INPUT + (found->any_through ? W_THROUGH : 0) +
+           (found->n_against > 1 ? 2 : found->n_against > 0 ? 1 : 0) * W_INPUT_AGAINST;
 }
 
 /*
- * How many of the first results of two graphs correspond: behind what the model returns, a graph of training gives back what
- * its backward will need, which another program may keep in other numbers.
+ * Of two operands whose order does not count, each stands against one of the other side's: as they are, or crossed. That an
+ * operand agrees with one leaves the other to the other.
  */
-static size_t count_results(const weighing *w, size_t golden, size_t target)
+static tally compare_operands(const weighing *w)
 {
-    const fx_traits *sides[] = {w->golden, w->target};
-    const size_t nodes[] = {golden, target};
+    tally found[2] = {{0}, {0}};
+    for (size_t edge = 0; edge < 4; edge++) {
+        count(&found[edge / 2], compare_sources(w, source_at(w->golden, w->g, edge % 2),
+                                                source_at(w->target, w->t, (edge + edge / 2) % 2)));
+    }
+    return weight_of(&found[1]) > weight_of(&found[0]) ? found[1] : found[0];
+}
+
+static void weigh_inputs(weighing *w)
+{
+    size_t n_inputs, n_other;
+    fx_wiring_inputs(w->golden->execution->wiring, w->g, &n_inputs);
+    fx_wiring_inputs(w->target->execution->wiring, w->t, &n_other);
+    bool is_free = w->golden->items[w->g].is_commutative;
+    tally found = {0};
+    if (is_free && n_inputs == 2 && n_other == 2) {
+        found = compare_operands(w);
+    } else {
+        for (size_t k = 0; k < n_inputs && k < SHOWN_USERS; k++) {
+            count(&found, compare_input(w, k, is_free));
+        }
+    }
+    add(w, weight_of(&found), (found.n_agreed > 0 || found.any_through ? FX_EV_INPUTS : 0u) |
+                                  (found.n_against > 0 ? FX_EV_INPUT_AGAINST : 0u));
+    w->out.n_inputs = (uint32_t)found.n_agreed;
+    w->out.n_against += (uint32_t)found.n_against;
+}
+
+size_t fx_count_results(const fx_traits *golden, size_t g, const fx_traits *target, size_t t)
+{
+    const fx_traits *sides[] = {golden, target};
+    const size_t nodes[] = {g, t};
+    const fx_execution *first = golden->execution;
+    const fxtap_graph_info *info = first->calls[first->nodes[g].call].graph;
+    if (info != NULL && info->kind == FXTAP_GRAPH_BACKWARD && first->n_backwards != target->execution->n_backwards) {
+        return 0; /* cut elsewhere, they give back parts of gradients */
+    }
     size_t counts[2];
     bool is_inference[2];
     for (int side = 0; side < 2; side++) {
@@ -245,7 +326,7 @@ static agreement compare_user(const weighing *w, fx_user user)
     const char *position = fx_wiring_position(golden, user.node, user.edge);
     bool is_free = w->golden->items[user.node].is_commutative;
     agreement best = UNKNOWN;
-    if (w->golden->items[user.node].is_output && user.edge >= count_results(w, user.node, partner)) {
+    if (w->golden->items[user.node].is_output && user.edge >= fx_count_results(w->golden, user.node, w->target, partner)) {
         return UNKNOWN;
     }
     fx_wiring_inputs(target, partner, &n_inputs);
@@ -262,6 +343,14 @@ static agreement compare_user(const weighing *w, fx_user user)
     return best;
 }
 
+/* Of a sum that is the same on both sides, a stranger is no term that was misread: its terms are grouped in another way. */
+static bool is_settled_sum(const weighing *w, size_t reader)
+{
+    bool is_stranger = (w->out.evidence & FX_EV_STRANGER) != 0 && w->golden->items[w->g].is_commutative;
+    return is_stranger && w->golden->items[reader].family == w->golden->items[w->g].family &&
+           (node_of(w->golden, reader)->evidence & (FX_EV_VALUE | FX_EV_NEAR)) != 0;
+}
+
 static void weigh_users(weighing *w)
 {
     const fx_trait *g = &w->golden->items[w->g];
@@ -269,7 +358,7 @@ static void weigh_users(weighing *w)
     bool is_given_back = false; /* at one place of what the graphs yield */
     for (size_t k = 0; k < g->n_users && k < SHOWN_USERS; k++) {
         fx_user user = w->golden->users[g->first_user + k];
-        agreement found = compare_user(w, user);
+        agreement found = is_settled_sum(w, user.node) ? UNKNOWN : compare_user(w, user);
         is_given_back |= found == AGREED && w->golden->items[user.node].is_output;
         n_agreed += found == AGREED;
         n_against += found == AGAINST;
@@ -325,7 +414,7 @@ bool fx_is_misreading(uint32_t evidence)
 
 bool fx_is_confirmed(uint32_t evidence)
 {
-    uint32_t settled = FX_EV_STRUCTURE | FX_EV_MAP | FX_EV_VALUE | FX_EV_NEAR;
+    uint32_t settled = FX_EV_STRUCTURE | FX_EV_MAP | FX_EV_VALUE | FX_EV_NEAR | FX_EV_RESULT;
     bool is_wired = (evidence & (FX_EV_INPUTS | FX_EV_USERS)) != 0 && (evidence & (FX_EV_OPERATOR | FX_EV_FAMILY | FX_EV_USERS)) != 0;
     bool is_placed = (evidence & FX_EV_OPERATOR) != 0 && (evidence & FX_EV_LINE) != 0 && (evidence & FX_EV_MODULE) != 0;
     bool is_named = (evidence & (FX_EV_NAME | FX_EV_OPERATOR)) == (FX_EV_NAME | FX_EV_OPERATOR);
