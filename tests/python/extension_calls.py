@@ -96,12 +96,12 @@ def refuse(x: Any) -> Any:
     raise RuntimeError("refused")
 
 
-def reader_calls(path: Path) -> dict[str, Call]:
+def reader_calls(path: str) -> dict[str, Call]:
     reader = _core.Reader(path)
     tensors = reader.tensors()
     return {
         "Reader": lambda: _core.Reader(path),
-        "Reader refused": refused(lambda: _core.Reader(path / "not there")),
+        "Reader refused": refused(lambda: _core.Reader(path + "/not there")),
         "reader": lambda: (reader.kind, reader.path, reader.warnings, reader.ranks(), reader.runs(0)),
         "graphs": lambda: (reader.graphs(0), reader.steps(0, 0), reader.nodes(0, 0)),
         "graphs refused": refused(lambda: reader.steps(0, 99)),
@@ -116,13 +116,13 @@ def reader_calls(path: Path) -> dict[str, Call]:
     }
 
 
-def compare_calls(good: Path, bad: Path, rules: Path) -> dict[str, Call]:
+def compare_calls(good: str, bad: str, rules: str) -> dict[str, Call]:
     report = _core.compare(good, bad)
     shards = [_core.compare(good, bad, shard=i, n_shards=2).serialise() for i in range(2)]
     fields = "verdict counts pairings origins groups steps explanation first_non_finite warnings"
     calls: dict[str, Call] = {
         "compare": lambda: _core.compare(good, bad, threads=1),
-        "compare refused": refused(lambda: _core.compare(good, good / "not there")),
+        "compare refused": refused(lambda: _core.compare(good, good + "/not there")),
         "compare that is stopped": refused(lambda: _core.compare(good, bad, progress=stop)),
         "compare with bad rules": refused(lambda: _core.compare(good, bad, rules=[("no dtype",)])),  # type: ignore[list-item]
         "compare_ranks refused": refused(lambda: _core.compare_ranks(good)),
@@ -159,6 +159,6 @@ def all_calls(folder: Path) -> dict[str, Call]:
     return {
         **graph_calls(),
         **program_calls(folder),
-        **reader_calls(folder / "good"),
-        **compare_calls(folder / "good", folder / "bad", folder / "rules.toml"),
+        **reader_calls(str(folder / "good")),
+        **compare_calls(str(folder / "good"), str(folder / "bad"), str(folder / "rules.toml")),
     }

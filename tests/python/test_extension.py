@@ -143,8 +143,11 @@ def attempt(call, n):
     pending = disarm()
     return error, pending
 
+TORCH = ("record", "Program", "call", "Dump") # PyTorch's bindings crash without memory, whoever calls them
 failures = 0
 for name, call in all_calls(Path(sys.argv[1])).items():
+    if {way!r} == "python" and name.startswith(TORCH):
+        continue
     print(name, file=sys.stderr, flush=True)
     for _ in range(3):
         call()
