@@ -21,8 +21,13 @@
 
 #define FX_VALUE_DEPTH_MAX 64       /* lists within lists */
 #define FX_GRAPH_DEPTH_MAX 16       /* subgraphs within subgraphs */
+#ifdef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION
+#define FX_VALUE_WEIGHT_MAX (1u << 12)
+#define FX_GRAPH_WEIGHT_MAX (1u << 14)
+#else
 #define FX_VALUE_WEIGHT_MAX (1u << 24)
 #define FX_GRAPH_WEIGHT_MAX (1u << 26)
+#endif
 
 typedef struct fx_value_row {
     uint8_t kind; /* fxtap_value_kind; 0 for row 0 */

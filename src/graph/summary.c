@@ -152,7 +152,7 @@ static void put_inputs(fxtap_buffer *out, const fxtap_graph *graph, const fxtap_
 
 /* ---- how much there is to write ---- */
 
-#define SUMMARY_WEIGHT_MAX (1u << 28) /* of what nodes yield, written for every reference: some GiB of text */
+#define SUMMARY_WEIGHT_MAX (4 * FX_GRAPH_WEIGHT_MAX) /* what nodes yield, at every reference: some GiB of text */
 
 typedef struct extent {
     const fxtap_graph *graph;
