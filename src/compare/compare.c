@@ -4,6 +4,8 @@
 #include <string.h>
 
 #include "compare/batch.h"
+#include "compare/link.h"
+#include "compare/map.h"
 #include "compare/undefined.h"
 #include "reader/list_step.h"
 #include "util/error.h"

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "compare/link.h"
 #include "compare/print.h"
 #include "util/memory.h"
 
@@ -178,7 +179,7 @@ static void sample(fxtap_buffer *out, double value, int n_digits)
     fxtap_buffer_text(out, quote);
 }
 
-/* Position, golden, target; position, ...: with as many digits as it takes to tell the two apart. */
+/* Position, golden, target; position, ...: with as many digits as distinguish the two. */
 static void worst(fxtap_buffer *out, const fxtap_pair *pair)
 {
     if (pair->n_worst == 0 || !fx_verdict_is_bad(pair->verdict)) {
@@ -292,7 +293,7 @@ typedef struct sorting {
     const size_t *group_of;
 } sorting;
 
-/* By rank, then by the call's number, so that a backward stands behind its forward; unknown numbers come last. */
+/* By rank, then by the call's number, so that a backward follows its forward; unknown numbers come last. */
 static int compare_rows(const void *left, const void *right, void *context)
 {
     const sorting *by = context;
