@@ -44,7 +44,7 @@ static fxtap_status check_options(const fxtap_compare_options *options)
         if (options->rules[i].min_cosine > 1.0) {
             char text[FX_NUMBER_BYTES];
             fx_double_digits(options->rules[i].min_cosine, 6, text);
-            return fx_error(FXTAP_E_INVALID, "cosine must be between 0 and 1, not at %s", text);
+            return fx_error(FXTAP_E_INVALID, "cosine must be between 0 and 1, not %s", text);
         }
     }
     return FXTAP_OK;
