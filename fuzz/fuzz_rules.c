@@ -3,7 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "compare/map.h"
 #include "compare/report.h"
+#include "compare/rules.h"
 
 static void check(bool holds)
 {

@@ -83,7 +83,7 @@ static void complain_of_several(const fxtap_reader *reader, const char *node, co
     fxtap_buffer_clear(&numbers);
 }
 
-/* The one graph that is meant; NULL after saying why there is none, or which there are. */
+/* The one graph that is meant; NULL after an error message. */
 static const fxtap_graph_info *choose_graph(fxtap_reader *reader, const graph_options *options)
 {
     const fxtap_graph_info **graphs = NULL;
@@ -300,7 +300,7 @@ static int print_chosen(fxtap_reader *reader, const graph_options *options)
 
 /* ---- options ---- */
 
-/* What contradicts itself; EXIT_SUCCESS where nothing does. */
+/* Refuses options that contradict each other; else EXIT_SUCCESS. */
 static int check_options(const command_usage *usage, const graph_options *options, bool has_format)
 {
     fxtap_print_format format;

@@ -22,7 +22,7 @@ typedef struct run_options {
 
 /* ---- which Python ---- */
 
-/* python3 beside the program itself: the one that it was installed into. "" where there is none. */
+/* python3 beside the program itself: the one that it was installed into, or "". */
 static void find_neighbour(char path[PATH_MAX])
 {
     ssize_t n = readlink("/proc/self/exe", path, PATH_MAX - 16);
@@ -51,8 +51,8 @@ static const char *find_python(const run_options *chosen, char buffer[PATH_MAX])
 }
 
 /*
- * Whether that Python lacks the package. A folder of that name, as a clone beside the script, is none. What else may be
- * wrong with it, it says itself once it runs.
+ * Whether that Python lacks the package. A folder of that name, as a clone beside the script, does not count. Python itself
+ * reports what else may be wrong once it runs.
  */
 static bool lacks_fxtap(const char *python)
 {

@@ -115,7 +115,7 @@ static void make_tables(const command_usage *usage, char *letters, struct option
     if (usage->stops_at_operand) {
         *letters++ = '+';
     }
-    *letters++ = ':'; /* a value that is missing is told from an option that is not known */
+    *letters++ = ':'; /* distinguishes a missing value from an unknown option */
     for (size_t i = 0; i < usage->n_options; i++) {
         const option_spec *option = &usage->options[i];
         if (option->kind == OPTION_HEADING) {

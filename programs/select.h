@@ -43,14 +43,14 @@ bool select_graphs(fxtap_reader *reader, const selection *chosen, const fxtap_gr
 bool check_selection(fxtap_reader *reader, const selection *chosen, bool with_skipped,
                      const fxtap_graph_info *const *graphs, size_t n_graphs);
 
-/* The node of that very name; NULL where there is none. */
+/* The node of exactly that name, or NULL. */
 const fxtap_node_info *find_in_graph(fxtap_reader *reader, const fxtap_graph_info *graph, const char *name);
 
 /* That no graph among these has such a node, and which may have been meant; `graph` is the one asked for, or -1. */
 void complain_of_node(fxtap_reader *reader, const fxtap_graph_info *const *graphs, size_t n_graphs, int64_t graph,
                       const char *name);
 
-/* The step that is meant: the one asked for, else the latest whole one, else the latest; NULL where there is none. */
+/* The step that is meant: the one asked for, else the latest whole one, else the latest; NULL without steps. */
 const fxtap_step_info *select_step(fxtap_reader *reader, const selection *chosen, const fxtap_graph_info *graph);
 
 /* Tensors of one step, in order; complains and returns NULL on failure. May hold other steps' too where it is partial. */

@@ -60,7 +60,7 @@ void text_append_bytes(fxtap_buffer *out, uint64_t n_bytes);
 void text_append_number(fxtap_buffer *out, double value, int digits);
 /* As torch prints it in graphs: "f32[2, 3]". */
 void text_append_type(fxtap_buffer *out, fxtap_dtype dtype, const int64_t *shape, int32_t ndim);
-/* "file.py:12": the last part of the path alone. "" where there is none. */
+/* "file.py:12": the last part of the path alone. "" without a path. */
 void text_append_source(fxtap_buffer *out, const char *file, int32_t line);
 
 #endif

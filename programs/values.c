@@ -113,7 +113,7 @@ typedef struct corner_printer {
     fxtap_status status;
 } corner_printer;
 
-/* The next shown index along an axis: all of a short one, else three at each end; -1 stands for the gap. */
+/* The next shown index along an axis: all of a short one, else three at each end; -1 marks the gap. */
 static int64_t next_shown(int64_t i, int64_t extent, int64_t most)
 {
     if (extent > most && i == EDGE - 1) {
@@ -362,7 +362,7 @@ static double edge(const places *found, size_t bin)
     return isinf(width) ? found->low * (1 - part) + found->high * part : found->low + width / N_BINS * (double)bin;
 }
 
-/* As many digits as tell the edges apart. */
+/* As many digits as distinguish the edges. */
 static int label_digits(const places *found)
 {
     double size = fmax(fabs(found->low), fabs(found->high));

@@ -41,7 +41,7 @@ typedef struct fx_known {
 fxtap_ticket fx_known_find(fx_known *known, PyObject *tensor);
 
 /*
- * The ticket of a value over the same dense bytes; 0 where there is none. *same_form_out: with the same shape and
+ * The ticket of a value over the same dense bytes, or 0. *same_form_out: with the same shape and
  * order, so that even the file is the same.
  */
 fxtap_ticket fx_known_find_memory(fx_known *known, const fxtap_view *view, bool *same_form_out);

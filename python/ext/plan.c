@@ -253,7 +253,7 @@ failed:
     return NULL;
 }
 
-/* Whether the index is to tell why a graph has nothing to dump: not where a filter wanted it so. */
+/* Whether the index records why a graph has nothing to dump: not if a filter excluded it. */
 static bool has_reason(const char *const *reasons, size_t n_nodes)
 {
     bool found = false;

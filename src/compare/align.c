@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "compare/keys.h"
+#include "compare/map.h"
 #include "util/memory.h"
 
 #define XXH_INLINE_ALL

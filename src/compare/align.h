@@ -8,6 +8,7 @@
 #ifndef FX_COMPARE_ALIGN_H
 #define FX_COMPARE_ALIGN_H
 
+#include "compare/map.h"
 #include "compare/traits.h"
 
 typedef struct fx_alignment_options {

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "compare/batch.h"
+#include "compare/link.h"
 #include "tensor/npy_file.h"
 #include "util/error.h"
 #include "util/memory.h"

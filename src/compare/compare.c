@@ -4,6 +4,8 @@
 #include <string.h>
 
 #include "compare/batch.h"
+#include "compare/link.h"
+#include "compare/map.h"
 #include "compare/undefined.h"
 #include "reader/list_step.h"
 #include "util/error.h"
@@ -42,7 +44,7 @@ static fxtap_status check_options(const fxtap_compare_options *options)
         if (options->rules[i].min_cosine > 1.0) {
             char text[FX_NUMBER_BYTES];
             fx_double_digits(options->rules[i].min_cosine, 6, text);
-            return fx_error(FXTAP_E_INVALID, "cosine must be between 0 and 1, not at %s", text);
+            return fx_error(FXTAP_E_INVALID, "cosine must be between 0 and 1, not %s", text);
         }
     }
     return FXTAP_OK;

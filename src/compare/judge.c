@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "compare/batch.h"
+#include "compare/rules.h"
 #include "compare/undefined.h"
 #include "fxtap/npy.h"
 #include "tensor/difference.h"

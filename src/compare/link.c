@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "compare/link.h"
 #include "compare/report.h"
 #include "util/memory.h"
 

@@ -1,10 +1,12 @@
 /*
- * map.c - the override file: one pairing a line, "GOLDEN TARGET", names or globs. A `*` on the right stands for what
+ * map.c - the override file: one pairing a line, "GOLDEN TARGET", names or globs. A `*` on the right repeats what
  * the `*` of the same number on the left matched. Blank lines and lines that begin with # are passed over.
  */
 #include <string.h>
 
+#include "compare/map.h"
 #include "compare/report.h"
+#include "compare/rules.h"
 #include "util/error.h"
 #include "util/memory.h"
 
@@ -141,7 +143,7 @@ typedef struct star {
     size_t length;
 } star;
 
-/* Where the `length` bytes of `piece` first stand in `text`; NULL where they do not. */
+/* The first place of the `length` bytes of `piece` in `text`, or NULL. */
 static const char *find_piece(const char *text, const char *piece, size_t length)
 {
     return length == 0 ? text : memmem(text, strlen(text), piece, length);
@@ -160,7 +162,7 @@ static bool match_stars(const char *pattern, const char *text, star stars[MAX_ST
         pattern++;
         length = strcspn(pattern, "*");
         const char *found;
-        if (pattern[length] == '\0') { /* the last piece stands at the end */
+        if (pattern[length] == '\0') { /* the last piece is at the end */
             size_t left = strlen(text);
             found = left >= length && memcmp(text + left - length, pattern, length) == 0 ? text + left - length : NULL;
         } else {

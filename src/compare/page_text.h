@@ -23,7 +23,7 @@ void fx_page_wrapped(const fx_page *p, const char *text, int32_t indent);
 /* "  label   ", dim; 10 columns. */
 void fx_page_label(const fx_page *p, const char *label);
 void fx_page_number(const fx_page *p, double value);
-/* Two numbers with as many digits as it takes to tell them apart. */
+/* Two numbers with as many digits as distinguish them. */
 void fx_page_two_numbers(const fx_page *p, const char *before, double first, const char *between, double second);
 /* With a comma between thousands. */
 void fx_page_count(const fx_page *p, uint64_t value);

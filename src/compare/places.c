@@ -1,4 +1,5 @@
 /* places.c - the tensors of aligned nodes, place by place. */
+#include "compare/map.h"
 #include "compare/places.h"
 
 #include <string.h>

@@ -3,6 +3,7 @@
 #define FX_COMPARE_PLACES_H
 
 #include "compare/execution.h"
+#include "compare/map.h"
 
 typedef struct fx_places {
     size_t *golden;       /* of each golden tensor, its partner in target's list; FX_MISSING: alone */

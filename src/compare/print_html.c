@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "compare/link.h"
 #include "compare/print.h"
 #include "util/memory.h"
 
@@ -178,7 +179,7 @@ static void sample(fxtap_buffer *out, double value, int n_digits)
     fxtap_buffer_text(out, quote);
 }
 
-/* Position, golden, target; position, ...: with as many digits as it takes to tell the two apart. */
+/* Position, golden, target; position, ...: with as many digits as distinguish the two. */
 static void worst(fxtap_buffer *out, const fxtap_pair *pair)
 {
     if (pair->n_worst == 0 || !fx_verdict_is_bad(pair->verdict)) {

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "compare/print.h"
+#include "compare/rules.h"
 #include "util/number.h"
 
 static void shape(fxtap_json *json, const char *key, int32_t ndim, const int64_t *extents)

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "compare/page_text.h"
+#include "compare/rules.h"
 
 #define SHOWN_EXAMPLES 3
 #define SHOWN_WARNINGS 5
@@ -219,7 +220,7 @@ static void troubles(const fx_page *p)
     static const struct {
         fxtap_verdict verdict;
         const char *title;
-        bool only_missing; /* what is written differently is told elsewhere */
+        bool only_missing; /* what is written differently is listed elsewhere */
         bool is_told;      /* by the origins, where there are any */
     } kinds[] = {
         {FXTAP_DIFFERENT, "Different", false, true},

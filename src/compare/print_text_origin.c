@@ -4,7 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "compare/link.h"
 #include "compare/page_text.h"
+#include "compare/rules.h"
 
 #define SHOWN_ORIGINS 4
 #define SHOWN_WORST 3
@@ -250,7 +252,7 @@ static void pairing_line(const fx_page *p, const fxtap_pair *pair)
     fxtap_buffer_text(p->out, "\n");
 }
 
-/* An origin that is shown, and those that it stands for. */
+/* An origin that is shown, and those that it represents. */
 typedef struct shown_origin {
     const fxtap_origin *origin;
     size_t n_again;   /* the same operator in other calls */
@@ -318,7 +320,7 @@ typedef struct selection {
     size_t n_following;
 } selection;
 
-/* Counts an origin with one that is shown and stands for it; false where none does. */
+/* Counts an origin with the shown one that represents it; false without one. */
 static bool is_stood_for(const fxtap_report *report, selection *chosen, const fxtap_origin *origin)
 {
     for (size_t i = 0; i < chosen->n_shown; i++) {

@@ -70,8 +70,6 @@ typedef struct fx_group_work {
     bool is_extra;               /* a graph that the other side did not have to run */
 } fx_group_work;
 
-typedef struct fx_map fx_map;
-
 typedef struct fx_comparison {
     const fxtap_compare_options *options;
     fxtap_report *report;
@@ -82,7 +80,7 @@ typedef struct fx_comparison {
     fx_group_work *groups;
     size_t n_groups;
     size_t groups_capacity;
-    const fx_map *map;
+    const struct fx_map *map;
     fxtap_buffer explanation; /* lines of the report's, as groups are aligned */
     size_t n_begun;     /* groups that have been paired */
     size_t n_paired;    /* pairs of them */
@@ -128,60 +126,5 @@ fxtap_status fx_pair_calls(fx_comparison *comparison, const fx_set *const *golde
                            const fx_set *const *target, size_t n_target, size_t *partners, bool *is_taken);
 /* The same between the ranks of one dump, which is both sides. */
 fxtap_status fx_pair_ranks(fx_comparison *comparison);
-/* ---- text_file.c, rules_file.c ---- */
-
-/* A whole file of at most 4 MiB; on success out->bytes is never NULL. */
-fxtap_status fx_text_file_read(const char *path, fxtap_buffer *out);
-/* What fxtap_rules_load() does with the file's text; `path` is for messages. */
-fxtap_status fx_rules_parse(const char *path, const char *text, size_t length, fxtap_rule **out, size_t *n_out);
-
-/* ---- map.c ---- */
-
-fxtap_status fx_map_load(fx_arena *arena, const char *path, const fx_map **out);
-/* What that does with the file's text; `path` is for messages. */
-fxtap_status fx_map_parse(fx_arena *arena, const char *path, const char *text, size_t length, const fx_map **out);
-/* The target-side name that the map gives to a golden name, in `buffer`; the number of its entry from 1, 0 where it gives none. */
-size_t fx_map_apply(const fx_map *map, const char *golden_name, char *buffer, size_t buffer_bytes);
-/* What that entry stands for is there. One thread pairs. */
-void fx_map_note_use(const fx_map *map, size_t entry);
-/* Entries that never were of use, or that an earlier one hides, become warnings. */
-fxtap_status fx_map_warn(const fx_map *map, const char *path, fxtap_report *report);
-
-/* ---- rules.c ---- */
-
-typedef struct fx_tolerance {
-    double rtol, atol, min_cosine, max_abs, max_rel_l2, max_ulp; /* the last four negative: not asked for */
-    bool elementwise; /* judge by rtol and atol; false where only metrics were asked for */
-} fx_tolerance;
-
-void fx_default_tolerance(fxtap_dtype dtype, double *rtol_out, double *atol_out);
-void fx_tolerance_for(const fxtap_rule *rules, size_t n_rules, const fxtap_pair *pair, fx_tolerance *out);
-/* The dtype that a pair is judged in: the less precise of the two originals. */
-fxtap_dtype fx_judged_dtype(fxtap_dtype golden, fxtap_dtype target);
-
-/* ---- link.c ---- */
-
-/* When all pairs are there: points origins at theirs, in order of execution; with `is_whole` also tells those that began
-   in another call. */
-fxtap_status fx_link_origins(fxtap_report *report, bool is_whole);
-/* The group that a pair lies in. */
-const fxtap_group *fx_group_of(const fxtap_report *report, const fxtap_pair *pair);
-/* In order of execution: by rank, then by the call's number; unknown numbers come last. Both are of one report. */
-int fx_compare_groups(const fxtap_group *a, const fxtap_group *b);
-/* True for a weight that was equal in an earlier step, after which nothing differed either: what changed it was not dumped.
-   *step_out is that step. */
-bool fx_update_before(const fxtap_report *report, const fxtap_origin *origin, int64_t *step_out);
-/*
- * Which pairs get histograms: those of the first origins and the worst others. In a shard (not `is_whole`) any that may
- * be among these when the shards are merged. The caller frees *out, one flag a pair.
- */
-fxtap_status fx_choose_details(const fxtap_report *report, bool is_whole, bool **out);
-/* Takes away the details that a report of one process would not have. */
-void fx_trim_details(fxtap_report *report, const bool *chosen);
-
-/* ---- around.c ---- */
-
-/* Histograms of the chosen pairs, from their files. */
-fxtap_status fx_add_histograms(fxtap_report *report, const bool *chosen, uint32_t flags);
 
 #endif

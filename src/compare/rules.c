@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "compare/report.h"
+#include "compare/rules.h"
 
 typedef struct tolerance_row {
     fxtap_dtype dtype;

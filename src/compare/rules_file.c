@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "compare/report.h"
+#include "compare/rules.h"
 #include "util/error.h"
 #include "util/memory.h"
 #include "util/number.h"

@@ -6,6 +6,7 @@
  */
 #include <string.h>
 
+#include "compare/link.h"
 #include "compare/report.h"
 #include "compare/shard.h"
 #include "fxtap/graph.h"

@@ -1,4 +1,4 @@
-/* shard_fields.c - what of pairs, groups, origins and rules stands in a shard, once for both ways. */
+/* shard_fields.c - the fields of pairs, groups, origins and rules in a shard, once for both ways. */
 #include <string.h>
 
 #include "compare/shard.h"

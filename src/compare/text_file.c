@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "compare/report.h"
+#include "compare/rules.h"
 #include "util/error.h"
 
 #define MAX_BYTES ((size_t)4 << 20)

@@ -101,9 +101,9 @@ typedef struct fx_ge_desc {
     const int64_t *dims; /* -1: symbolic */
     size_t n_dims;
     const char *layout;  /* "" where none was set */
-    const char *meta;    /* NULL where there is none */
+    const char *meta;    /* NULL: none */
     size_t meta_length;
-    const char *fx_name; /* NULL where there is none */
+    const char *fx_name; /* NULL: none */
 } fx_ge_desc;
 
 typedef enum fx_attr_kind {
@@ -179,7 +179,7 @@ fxtap_status fx_ge_graph_status(const fx_ge_graph *graph);
 int fx_ge_dtype_of(fxtap_dtype dtype);           /* FX_GE_UNDEFINED where GE has none */
 const char *fx_ge_dtype_text(int ge_dtype);      /* "DT_FLOAT"; NULL outside the enumeration */
 bool fx_ge_dtype_by_name(const char *name, size_t length, int *out); /* f32, bf16, i64, bool ... */
-size_t fx_ge_dtype_bytes(int ge_dtype);          /* of one element; 0 where there is none */
+size_t fx_ge_dtype_bytes(int ge_dtype);          /* of one element; 0: none */
 
 /* ---- operators ---- */
 
@@ -236,7 +236,7 @@ void fx_val_repr(fxtap_buffer *out, const fx_val *value);
 /* The same as Python reads it back: float('inf'). */
 void fx_val_source(fxtap_buffer *out, const fx_val *value);
 void fx_tensor_repr(fxtap_buffer *out, const fx_ge_tensor *tensor); /* as torch's str */
-/* Bytes of a (nested list of a) number in a dtype, little-endian; false where it is no such thing. */
+/* Bytes of a (nested list of a) number in a dtype, little-endian; false for any other value. */
 bool fx_val_encode(const fx_val *value, int dtype, uint8_t *out);
 
 #endif

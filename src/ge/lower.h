@@ -65,7 +65,7 @@ typedef struct fx_lower {
 fxtap_status fx_lower_passes(const fxtap_graph *aot, fxtap_graph **out);
 
 /*
- * Lowers a graph; its py form is written only where it is wanted. The caller frees *out with fx_ge_graph_free().
+ * Lowers a graph; its py form is written only on demand. The caller frees *out with fx_ge_graph_free().
  * FXTAP_E_NOMEM; FXTAP_E_UNSUPPORTED for a graph that would be far larger than its record.
  */
 fxtap_status fx_lower_graph(const fxtap_graph *aot, bool with_py, fx_ge_graph **out);
@@ -120,7 +120,7 @@ const fx_recipe *fx_find_recipe(const fx_recipe_list *list, const char *target);
 void fx_describe(fx_lower *lower, fx_ref ref, fxtap_value meta, const char *fx_name);
 /* lower_opaque.c: the current node as an operator that is none of GE's, and why. */
 fx_val fx_lower_opaque(fx_lower *lower, const char *why);
-/* Where every result has no element, constants stand for them and the operator is not lowered. */
+/* Where no result has elements, constants replace them and the operator is not lowered. */
 bool fx_lower_empty(fx_lower *lower, fx_val *out);
 
 /* Pending views. True where the node was a view that only became pending. */

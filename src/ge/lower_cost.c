@@ -1,4 +1,4 @@
-/* What it costs to write out the results that a graph names, whoever wrote its record. */
+/* What it costs to write out the results that a graph names, also for hostile records. */
 #include <string.h>
 
 #include "ge/lower.h"

@@ -1,4 +1,4 @@
-/* Nodes that only give their argument back: which they are, and what stands for them. */
+/* Nodes that only return their argument: which they are, and what replaces them. */
 #include <string.h>
 
 #include "ge/passes.h"
@@ -190,7 +190,7 @@ static bool holds(const fx_passes *p, noop_kind kind, const fxtap_node_desc *des
     }
 }
 
-/* The node that a no-op gives back; FX_NO_NODE where it is none. */
+/* The node that a no-op returns; FX_NO_NODE for any other node. */
 static fxtap_node noop_source(const fx_passes *p, const fxtap_node_desc *desc)
 {
     for (size_t i = 0; i < sizeof NOOPS / sizeof NOOPS[0]; i++) {

@@ -164,7 +164,7 @@ static fx_val empty_const(fx_lower *lower, fxtap_value meta)
     return out;
 }
 
-/* Where every result has no element, constants stand for them and the operator is not lowered. */
+/* Where no result has elements, constants replace them and the operator is not lowered. */
 bool fx_lower_empty(fx_lower *lower, fx_val *out)
 {
     fxtap_value meta = lower->desc.meta;

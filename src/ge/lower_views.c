@@ -15,7 +15,7 @@
 typedef struct view_dim {
     int64_t size;           /* -1: symbolic */
     const char *expression; /* of a symbolic one */
-    fxtap_value given;      /* what the size list says in its place: a node, or -1; 0 where there is none */
+    fxtap_value given;      /* what the size list says in its place: a node, or -1; 0: none */
 } view_dim;
 
 struct fx_pending {

@@ -21,7 +21,7 @@ typedef struct fx_passes {
 #define FX_NO_NODE UINT32_MAX
 
 fxtap_status fx_passes_get(const fx_passes *p, fxtap_node node, fxtap_node_desc *out);
-/* lower_noops.c: which nodes are gone, and what stands for them. */
+/* lower_noops.c: which nodes are removed, and what replaces them. */
 void fx_find_noops(fx_passes *p);
 
 #endif

@@ -64,7 +64,7 @@ void fx_read_program(fx_reader *reader); /* up to the end of the text or an unma
 bool fx_scope_set(fx_reader *reader, const char *name, size_t length, const fx_val *value);
 const fx_val *fx_scope_get(const fx_scope *scope, const char *name, size_t length);
 
-/* recipe_functions.c: a call of a lower-case function; false where there is none of that name. */
+/* recipe_functions.c: a call of a lower-case function; false for an unknown name. */
 bool fx_call_function(fx_reader *reader, const char *name, size_t length, const fx_val *args, size_t n_args,
                       fx_val *out);
 /* recipe_values.c */

@@ -120,7 +120,7 @@ static fx_val dtype(fx_reader *r, const fx_val *args, size_t n_args)
                                               : FX_GE_UNDEFINED);
 }
 
-/* A GE dtype among the arguments; anything else that a record may hold in its place is none. */
+/* A GE dtype among the arguments; FX_GE_UNDEFINED for anything else. */
 static int dtype_number(const fx_val *value)
 {
     bool is_one = (value->kind == FX_VAL_DTYPE || value->kind == FX_VAL_INT) && fx_ge_dtype_text((int)value->u.i) != NULL;

@@ -24,7 +24,7 @@ typedef struct fx_ge_def {
 extern const fx_ge_def fx_ge_defs[]; /* sorted by type */
 extern const size_t fx_n_ge_defs;
 
-/* The definition of a type; NULL where there is none. */
+/* The definition of a type; NULL for an unknown type. */
 const fx_ge_def *fx_ge_def_find(const char *type);
 
 #endif

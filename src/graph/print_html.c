@@ -2,7 +2,7 @@
  * print_html.c - a graph as one page: page/page.html with the style, the scripts and the graph as JSON put in where it
  * says so.
  *
- * The JSON stands in a script element of its own type; "<", ">" and "&" are escaped in it, so that no name can end it.
+ * The JSON is in a script element of its own type; "<", ">" and "&" are escaped in it, so that no name can end it.
  */
 #include <math.h>
 #include <stdio.h>
@@ -253,7 +253,7 @@ static void put_graph(page *p, const fxtap_graph *graph, const char *name, bool 
     }
 }
 
-/* The page up to a mark, and behind it what the mark stands for. */
+/* The page up to a mark, then what replaces the mark. */
 static const char *put_up_to(fxtap_buffer *out, const char *at, const char *mark)
 {
     const char *found = strstr(at, mark);

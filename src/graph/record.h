@@ -5,7 +5,7 @@
  * lies in the arena of the texts, which never moves, so that accessors can hand out pointers while the record still grows.
  *
  * A value's rows come before it and a node's values and node references too: there are no cycles. `depth` and
- * `weight` bound what a walk over a value can cost, whoever wrote the record: an item that many lists share counts
+ * `weight` bound what a walk over a value can cost, also of hostile records: an item that many lists share counts
  * once for each. `entered` bounds what a walk costs that goes into subgraphs as often as they are named. A walk that
  * follows references to what nodes yield is bounded by neither: it has to keep count of its own.
  */

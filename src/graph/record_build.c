@@ -162,7 +162,7 @@ typedef struct cost {
     uint32_t depth;
 } cost;
 
-/* Adds the costs of `items` to *sum and takes the largest depth; FXTAP_E_INVALID for a handle that is none. */
+/* Adds the costs of `items` to *sum and takes the largest depth; FXTAP_E_INVALID for an invalid handle. */
 static fxtap_status weigh(const fxtap_graph *graph, const fxtap_value *items, size_t n_items, cost *sum)
 {
     for (size_t i = 0; i < n_items; i++) {

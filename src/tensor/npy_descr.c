@@ -44,7 +44,7 @@ static const struct {
     {"object_", "O"}, {"void", "V0"},
 };
 
-/* The letter and size that stand for a word; the text itself where it is none. */
+/* The letter and size that a word means; the text itself for an unknown word. */
 static const char *without_words(const char *text, bool has_order)
 {
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
@@ -57,7 +57,7 @@ static const char *without_words(const char *text, bool has_order)
     return unit == '\0' || unit == '[' ? "M8" : text; /* "datetime64[ns]" */
 }
 
-/* Kinds that NumPy has and a tensor has not; NULL for a letter that is none. */
+/* Kinds that NumPy has and a tensor has not; NULL for an unknown letter. */
 static const char *foreign_kind(char kind)
 {
     switch (kind) {

@@ -27,8 +27,8 @@ static uint32_t class_character(const char **at)
 }
 
 /*
- * Matches `c` with the class whose text begins after '['. *at moves behind the ']'; NULL where there is none: then
- * the '[' stands for itself.
+ * Matches `c` with the class whose text begins after '['. *at moves behind the ']'; NULL without a ']': then
+ * the '[' is a plain character.
  */
 static bool class_match(const char **at, uint32_t c)
 {

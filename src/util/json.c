@@ -15,7 +15,7 @@ void fxtap_json_init(fxtap_json *json, fxtap_buffer *out, bool pretty)
     *json = (fxtap_json){.out = out, .pretty = pretty};
 }
 
-/* What stands for one byte that JSON does not take as it is. */
+/* The escape of a byte that JSON does not allow as it is. */
 static void escape(fxtap_buffer *out, unsigned char c)
 {
     static const char letters[][3] = {['\b'] = "\\b", ['\t'] = "\\t", ['\n'] = "\\n",

@@ -252,7 +252,7 @@ static size_t layout_exponent(const decimal *number, char *out, size_t at)
                                  abs(number->exponent));
 }
 
-/* NaN, infinities and zeros; 0 where `value` is none of them. */
+/* NaN, infinities and zeros; 0 for any other value. */
 static size_t special_text(double value, const char *zero, char *out)
 {
     const char *text = NULL;

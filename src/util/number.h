@@ -25,7 +25,7 @@ size_t fx_double_format(double value, char conversion, int n_decimals, char *out
 
 /*
  * The decimal number that `text` begins with ("-12", "12", "1.5e-3": no blanks, no plus sign, no inf); returns how many
- * bytes it takes, 0 where there is none or (integers) where it does not fit.
+ * bytes it takes, 0 without a number or (integers) on overflow.
  */
 size_t fx_read_i64(const char *text, int64_t *out);
 size_t fx_read_u64(const char *text, uint64_t *out);

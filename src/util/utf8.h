@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The code point at text[0..length), its bytes counted in *used_out; 0 used and 0 returned where it is none. */
+/* The code point at text[0..length), its bytes counted in *used_out; on failure it is 0, and so is the result. */
 uint32_t fx_utf8_decode(const char *text, size_t length, size_t *used_out);
 
 /* Writes one code point (a surrogate or one over U+10FFFF becomes U+FFFD); returns the number of bytes, 1 to 4. */

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "compare/map.h"
 #include "compare/report.h"
 #include "fxtap/dump.h"
 #include "support_compare.h"

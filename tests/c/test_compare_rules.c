@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "compare/report.h"
+#include "compare/rules.h"
 #include "util/memory.h"
 
 static fxtap_rule *rules;

@@ -111,7 +111,7 @@ def test_as_a_table(sides: Path) -> None:
         ({"run": (0, -1)}, ValueError, "must be 0 or more, not -1"),
         ({"graph": (1, 2, 3)}, ValueError, "expected one number"),
         ({"rank": "0"}, TypeError, "str"),
-        ({"cosine": 7}, ValueError, "between 0 and 1, not at 7"),
+        ({"cosine": 7}, ValueError, "between 0 and 1, not 7"),
         ({"rtol": -1}, ValueError, "must not be negative or NaN: -1"),
         ({"rules": [{"rtol": 1}]}, TypeError, "fxtap.Rule"),
     ],
@@ -177,7 +177,7 @@ def test_trouble(sides: Path, tmp_path: Path) -> None:
         fxtap.compare(good, good, shard=(3, 3))
     with pytest.raises(ValueError, match="n_worst"):
         fxtap.compare(good, good, n_worst=0)
-    with pytest.raises(ValueError, match=r"between 0 and 1, not at 1\.5"):
+    with pytest.raises(ValueError, match=r"between 0 and 1, not 1\.5"):
         fxtap.compare(good, good, cosine=1.5)
     with pytest.raises(ValueError, match="between 0 and 1"):
         fxtap.compare(good, good, rules=[fxtap.Rule(cosine=2)])
