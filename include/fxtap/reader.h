@@ -295,9 +295,6 @@ typedef struct fxtap_problem {
 
 typedef struct fxtap_check fxtap_check;
 
-/* Progress: called now and then with done and total files; returning false stops with FXTAP_E_CANCELLED. */
-typedef bool (*fxtap_progress)(void *context, uint64_t done, uint64_t total);
-
 /*
  * Checks every file of the dump (of all runs) against header, size and (with `read_data`) recorded hash; finds
  * non-finite values, partial and failed steps, missing and unindexed files. Problems of the files come first, in order

@@ -248,7 +248,7 @@ static fxtap_status take_step(fx_rows *rows, void *context)
     }
     if ((folder[0] != '\0' && !is_folder_of(graph, folder, &folder)) ||
         (partial[0] != '\0' && !is_folder_of(graph, partial, &partial))) {
-        return fx_reader_warn(at->reader, "%s: a step of the index has a folder that is none: \"%.80s\"",
+        return fx_reader_warn(at->reader, "%s: the index has a step with an invalid folder name: \"%.80s\"",
                               at->rank->info.path, folder);
     }
     const char *only = at->reader->only_step;
@@ -429,7 +429,7 @@ static fxtap_status take_slot(fx_rows *rows, void *context)
     }
     slot.prefix_length = strlen(slot.prefix);
     if (io < FXTAP_INPUT || io > FXTAP_INOUT || !is_prefix(slot.prefix)) {
-        return fx_reader_warn(at->reader, "%s: the index has places that are none", graph->rank->info.path);
+        return fx_reader_warn(at->reader, "%s: the index has invalid slots", graph->rank->info.path);
     }
     if (!name_slot(at->reader, &slot) ||
         !fx_grow((void **)&graph->slots, &at->slots_capacity, graph->n_slots + 1, sizeof *graph->slots)) {
