@@ -95,7 +95,7 @@ def measure(n_nodes: int, base: Path) -> tuple[float, float, Any]:
             dump_chain(n_nodes, name == "changed", folder)
     seconds = {}
     for name in ("equal", "changed"):
-        for _ in range(2):  # the first builds the index's secondary indexes
+        for _ in range(2):  # the first reads the index from the disk
             start = time.perf_counter()
             report = fxtap.compare(folders["golden"], folders[name])
             seconds[name] = time.perf_counter() - start

@@ -43,6 +43,8 @@ def include_faults(path: Path, text: str) -> list[str]:
         elif path.parts[0] == "src" and target in ORDER:
             if ORDER.index(target) > ORDER.index(path.parts[1]):
                 faults.append(f"{path}:{number}: {path.parts[1]} must not include from {target}")
+            elif path.parts[1] == "compare" and target in ("index", "writer", "reader"):
+                faults.append(f"{path}:{number}: compare reads dumps through fxtap/reader.h, not through {match[1]}")
         elif path.parts[0] == "include":
             faults.append(f"{path}:{number}: a public header includes {match[1]}")
     return faults

@@ -187,9 +187,6 @@ FXTAP_API fxtap_status fxtap_graph_serialise(const fxtap_graph *graph, void **ou
 /* FXTAP_E_FORMAT for bytes that are no whole record; FXTAP_E_UNSUPPORTED for a version from the future. */
 FXTAP_API fxtap_status fxtap_graph_deserialise(const void *bytes, size_t n_bytes, fxtap_graph **out);
 
-/* Frees memory that a function of this library handed out to be freed with it. NULL is allowed. */
-FXTAP_API void fxtap_free(void *memory);
-
 #ifdef __cplusplus
 }
 #endif

@@ -51,6 +51,7 @@ FXTAP_API void fxtap_reader_close(fxtap_reader *reader);
 
 FXTAP_API fxtap_origin_kind fxtap_reader_kind(const fxtap_reader *reader);
 FXTAP_API const char *fxtap_reader_path(const fxtap_reader *reader); /* absolute */
+FXTAP_API uint32_t fxtap_reader_flags(const fxtap_reader *reader); /* as given to fxtap_reader_open_with() */
 /* One line for each thing that could not be read as it should (an unreadable index, ...). */
 FXTAP_API size_t fxtap_reader_warning_count(const fxtap_reader *reader);
 FXTAP_API const char *fxtap_reader_warning(const fxtap_reader *reader, size_t i);
@@ -209,6 +210,20 @@ typedef struct fxtap_tensor_list fxtap_tensor_list;
 /* In order of rank, graph, step, execution, INPUT before OUTPUT before INOUT, position compared numerically. */
 FXTAP_API fxtap_status fxtap_reader_tensors(fxtap_reader *reader, const fxtap_tensor_query *query,
                                             fxtap_tensor_list **out);
+
+/*
+ * The same step by step, so that not all tensors need be in memory at once: the steps that a query selects and that
+ * contain a tensor, in order (the caller frees *out with fxtap_free()); an empty list; and what the query selects of one
+ * step (NULL: of the files that belong to no step), appended to a list. The index stays open from call to call:
+ * fxtap_reader_release() closes it until it is needed again. Errors as fxtap_reader_open().
+ */
+FXTAP_API fxtap_status fxtap_reader_query_steps(fxtap_reader *reader, const fxtap_tensor_query *query,
+                                                const fxtap_step_info ***out, size_t *n_out);
+FXTAP_API fxtap_status fxtap_tensor_list_create(fxtap_tensor_list **out);
+FXTAP_API fxtap_status fxtap_reader_list_step(fxtap_reader *reader, const fxtap_step_info *step,
+                                              const fxtap_tensor_query *query, fxtap_tensor_list *list);
+FXTAP_API void fxtap_reader_release(fxtap_reader *reader);
+
 FXTAP_API void fxtap_tensor_list_free(fxtap_tensor_list *list);
 FXTAP_API size_t fxtap_tensor_list_count(const fxtap_tensor_list *list);
 FXTAP_API const fxtap_tensor_info *fxtap_tensor_list_at(const fxtap_tensor_list *list, size_t i);
@@ -279,9 +294,6 @@ typedef struct fxtap_problem {
 } fxtap_problem;
 
 typedef struct fxtap_check fxtap_check;
-
-/* Progress: called now and then with done and total files; returning false stops with FXTAP_E_CANCELLED. */
-typedef bool (*fxtap_progress)(void *context, uint64_t done, uint64_t total);
 
 /*
  * Checks every file of the dump (of all runs) against header, size and (with `read_data`) recorded hash; finds

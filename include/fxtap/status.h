@@ -1,5 +1,5 @@
 /*
- * fxtap/status.h - what every function that can fail returns, and how to learn more.
+ * fxtap/status.h - what all headers share: status and message, memory, progress.
  *
  * A function that can fail returns `fxtap_status`: 0, or one of the negative values below. These values are
  * pinned: they never change meaning. On failure the thread that called has one line of text, set where the fault
@@ -13,6 +13,9 @@
  */
 #ifndef FXTAP_STATUS_H
 #define FXTAP_STATUS_H
+
+#include <stdbool.h>
+#include <stdint.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -51,6 +54,12 @@ FXTAP_API const char *fxtap_error_path(void);
 
 /* The name of a status, as "FXTAP_E_IO"; "unknown status" for a value that is none. Never NULL. */
 FXTAP_API const char *fxtap_status_name(fxtap_status status);
+
+/* Frees memory that a function of this library handed out to be freed with it. NULL is allowed. */
+FXTAP_API void fxtap_free(void *memory);
+
+/* Progress of a long function: done and total files. Returning false stops it with FXTAP_E_CANCELLED. */
+typedef bool (*fxtap_progress)(void *context, uint64_t done, uint64_t total);
 
 /* The version of the library in use, as "0.1.0". */
 FXTAP_API const char *fxtap_version(void);

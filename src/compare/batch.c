@@ -6,7 +6,6 @@
 
 #include <string.h>
 
-#include "reader/list_step.h"
 #include "util/error.h"
 #include "util/memory.h"
 
@@ -69,9 +68,7 @@ static fx_batch *create_batch(fx_comparison *comparison)
     fx_arena_init(&batch->arena);
     batch->comparison = comparison;
     batch->first_pair = comparison->n_paired;
-    batch->golden = fx_tensor_list_create();
-    batch->target = fx_tensor_list_create();
-    if (batch->golden == NULL || batch->target == NULL) {
+    if (fxtap_tensor_list_create(&batch->golden) != FXTAP_OK || fxtap_tensor_list_create(&batch->target) != FXTAP_OK) {
         free_batch(batch);
         return NULL;
     }
@@ -92,7 +89,7 @@ static fxtap_status list_calls(fx_batch *batch, const fx_side *side, const fx_se
         if (calls[i].graph != NULL && fxtap_reader_record(side->reader, calls[i].graph, &calls[i].record) == FXTAP_E_NOMEM) {
             return FXTAP_E_NOMEM;
         }
-        status = fx_reader_list_step(side->reader, sets[i]->step, &side->query, list);
+        status = fxtap_reader_list_step(side->reader, sets[i]->step, &side->query, list);
         calls[i].end_tensor = fxtap_tensor_list_count(list);
     }
     *out = calls;

@@ -5,6 +5,7 @@
 #ifndef FX_COMPARE_BATCH_H
 #define FX_COMPARE_BATCH_H
 
+#include "compare/folder.h"
 #include "compare/execution.h"
 
 /* The two tensors behind a pair: indices in the batch's lists, FX_MISSING where there is none. */
@@ -119,7 +120,7 @@ const fxtap_neighbourhood *fx_neighbourhood(fx_arena *arena, const fx_group_node
 
 typedef struct fx_desk { /* what one thread has beside it while it judges pairs */
     fx_arena arena;      /* takes what the report keeps */
-    fx_folder golden_folder, target_folder;
+    fx_folder_cache golden_folder, target_folder;
 } fx_desk;
 
 /* Verdict and metrics of the i-th pair. Only NOMEM fails; everything wrong with files becomes a verdict. */

@@ -7,7 +7,6 @@
 #include "compare/link.h"
 #include "compare/map.h"
 #include "compare/undefined.h"
-#include "reader/list_step.h"
 #include "util/error.h"
 #include "util/float_mode.h"
 #include "util/memory.h"
@@ -108,7 +107,7 @@ static fxtap_status add_details(fx_comparison *c, bool is_whole)
         fx_trim_details(c->report, chosen);
     }
     if (status == FXTAP_OK) {
-        uint32_t flags = fx_reader_flags(c->golden.reader) | fx_reader_flags(c->target.reader);
+        uint32_t flags = fxtap_reader_flags(c->golden.reader) | fxtap_reader_flags(c->target.reader);
         status = fx_add_histograms(c->report, chosen, flags);
     }
     fx_free(chosen);

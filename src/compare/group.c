@@ -10,7 +10,6 @@
 
 #include "compare/batch.h"
 #include "compare/steps.h"
-#include "reader/list_step.h"
 #include "util/error.h"
 #include "util/memory.h"
 
@@ -136,7 +135,8 @@ static fxtap_status add_group(fx_comparison *comparison, const fx_group_work *wo
 /* By number or by its folder. */
 static bool is_step_asked_for(const fx_side *side)
 {
-    return side->query.step >= 0 || fx_reader_is_one_step(side->reader);
+    const fxtap_step_info *first = side->n_sets == 0 ? NULL : side->sets[0].step;
+    return side->query.step >= 0 || (first != NULL && strcmp(first->folder, fxtap_reader_path(side->reader)) == 0);
 }
 
 /* An array of one set, which lives as long as the comparison. NULL: no memory. */

@@ -271,15 +271,16 @@ static fxtap_status note_trailing(bout *b)
 }
 
 /* Opens both files; a file that cannot be read ends the bout with a verdict (*done_out). */
-static fxtap_status open_files(bout *b, const fx_sources *sources, fx_desk *desk, bool *done_out)
+static fxtap_status open_files(bout *b, fx_desk *desk, bool *done_out)
 {
     fxtap_pair *pair = b->pair;
+    const fx_comparison *c = b->batch->comparison;
     *done_out = true;
-    fxtap_status status = fx_tensor_open_in(b->batch->golden, sources->golden, &desk->golden_folder, &b->golden_file);
+    fxtap_status status = fx_folder_open_tensor(&desk->golden_folder, b->golden, fxtap_reader_flags(c->golden.reader), &b->golden_file);
     if (status != FXTAP_OK) {
         return unreadable(b, "golden", status);
     }
-    status = fx_tensor_open_in(b->batch->target, sources->target, &desk->target_folder, &b->target_file);
+    status = fx_folder_open_tensor(&desk->target_folder, b->target, fxtap_reader_flags(c->target.reader), &b->target_file);
     if (status != FXTAP_OK) {
         return unreadable(b, "target", status);
     }
@@ -550,7 +551,7 @@ static fxtap_status judge_values(bout *b)
     return measure(b, golden, target);
 }
 
-static fxtap_status judge(bout *b, const fx_sources *sources, fx_desk *desk)
+static fxtap_status judge(bout *b, fx_desk *desk)
 {
     if (b->golden->skipped != NULL || b->target->skipped != NULL) {
         return judge_skipped(b);
@@ -571,7 +572,7 @@ static fxtap_status judge(bout *b, const fx_sources *sources, fx_desk *desk)
         return judge_recorded(b);
     }
     bool done;
-    fxtap_status status = open_files(b, sources, desk, &done);
+    fxtap_status status = open_files(b, desk, &done);
     return status != FXTAP_OK || done ? status : judge_values(b);
 }
 
@@ -587,7 +588,7 @@ fxtap_status fx_judge(const fx_batch *batch, size_t i, fx_desk *desk)
     if (b.golden == NULL || b.target == NULL || b.pair->verdict == FXTAP_UNDEFINED) {
         return FXTAP_OK;
     }
-    fxtap_status status = judge(&b, sources, desk);
+    fxtap_status status = judge(&b, desk);
     if (status == FXTAP_OK && b.pair->is_literal && !batch->comparison->options->strict && fx_verdict_is_bad(b.pair->verdict)) {
         b.pair->verdict = FXTAP_REWRITTEN; /* a list of sizes, a text */
     }

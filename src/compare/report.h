@@ -8,7 +8,6 @@
 
 #include "compare/wiring.h"
 #include "fxtap/compare.h"
-#include "reader/open_tensor.h"
 #include "util/texts.h"
 #include "util/arena.h"
 

@@ -169,8 +169,8 @@ fxtap_status fx_judging_begin(fx_batch *batch, fx_judging **out)
     for (size_t i = 0; i < n; i++) {
         workers[i].judging = j;
         fx_arena_init(&workers[i].desk.arena);
-        fx_folder_init(&workers[i].desk.golden_folder);
-        fx_folder_init(&workers[i].desk.target_folder);
+        fx_folder_cache_init(&workers[i].desk.golden_folder);
+        fx_folder_cache_init(&workers[i].desk.target_folder);
     }
     init_lock(j);
     start_workers(j);
@@ -254,8 +254,8 @@ fxtap_status fx_judging_end(fx_judging *judging)
     for (size_t i = 0; i < judging->n_workers; i++) {
         worker *w = &judging->workers[i];
         fx_arena_adopt(&batch->comparison->report->arena, &w->desk.arena);
-        fx_folder_close(&w->desk.golden_folder);
-        fx_folder_close(&w->desk.target_folder);
+        fx_folder_cache_clear(&w->desk.golden_folder);
+        fx_folder_cache_clear(&w->desk.target_folder);
         if (w->status != FXTAP_OK && (status == FXTAP_OK || status == FXTAP_E_CANCELLED)) {
             status = fx_error_restore(&w->error);
         }

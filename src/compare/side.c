@@ -4,7 +4,6 @@
 #include <stdio.h>
 
 #include "compare/report.h"
-#include "reader/list_step.h"
 #include "util/error.h"
 #include "util/memory.h"
 
@@ -12,7 +11,7 @@ static fxtap_status list_sets(fx_side *side)
 {
     const fxtap_step_info **steps = NULL;
     size_t n_steps = 0;
-    fxtap_status status = fx_reader_query_steps(side->reader, &side->query, &steps, &n_steps);
+    fxtap_status status = fxtap_reader_query_steps(side->reader, &side->query, &steps, &n_steps);
     if (status != FXTAP_OK) {
         return status;
     }
@@ -115,7 +114,7 @@ fxtap_status fx_sides_open(fx_comparison *comparison, fxtap_reader *golden, fxta
 void fx_side_close(fx_side *side)
 {
     if (side->reader != NULL) {
-        fx_reader_rest(side->reader);
+        fxtap_reader_release(side->reader);
     }
     fx_free(side->sets);
     side->sets = NULL;

@@ -1,10 +1,9 @@
-/* reader_findings.c - what capture found wrong with operators, from the index. */
+/* findings.c - what capture found wrong with operators, from the index. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "reader/list_step.h"
 #include "reader/reader.h"
 #include "util/error.h"
 #include "util/memory.h"
@@ -120,7 +119,7 @@ fxtap_status fxtap_reader_findings(fxtap_reader *reader, const fxtap_tensor_quer
     const fxtap_step_info **steps = NULL;
     size_t n_steps = 0;
     finding_list list = {0};
-    fxtap_status status = fx_reader_query_steps(reader, query, &steps, &n_steps);
+    fxtap_status status = fxtap_reader_query_steps(reader, query, &steps, &n_steps);
     for (size_t first = 0, end; first < n_steps && status == FXTAP_OK; first = end) {
         end = first + 1;
         while (end < n_steps && steps[end]->graph == steps[first]->graph) {

@@ -1,4 +1,4 @@
-/* reader_folder.c - folders as lists of entries, paths and texts in the reader's arena, warnings. */
+/* folder.c - folders as lists of entries, paths and texts in the reader's arena, warnings. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 /*
- * reader_index.c - opening an index to read it. The file may be anybody's: it is opened read-only and defensively, what
+ * index.c - opening an index to read it. The file may be anybody's: it is opened read-only and defensively, what
  * are not plain tables of ours is refused, and rows are counted.
  */
 #include <errno.h>
@@ -464,4 +464,21 @@ fxtap_hash128 fx_rows_hash(const fx_rows *rows, int column)
     }
     return (fxtap_hash128){.high = (uint64_t)big_endian(bytes) << 32 | big_endian(bytes + 4),
                            .low = (uint64_t)big_endian(bytes + 8) << 32 | big_endian(bytes + 12)};
+}
+
+/* ---- soundness ---- */
+
+fxtap_status fx_index_is_sound(fxtap_reader *reader, fx_rank *rank, bool *out, char *detail, size_t capacity)
+{
+    fx_rows rows = {0};
+    bool more = false;
+    fxtap_status status = fx_rows_begin(reader, rank, "PRAGMA quick_check(1)", NULL, &rows);
+    if (status == FXTAP_OK) {
+        status = fx_rows_next(&rows, &more);
+    }
+    const char *found = status == FXTAP_OK && more ? (const char *)sqlite3_column_text(rows.statement, 0) : NULL;
+    *out = found != NULL && strcmp(found, "ok") == 0;
+    snprintf(detail, capacity, "%s", found != NULL ? found : fxtap_error_message());
+    fx_rows_end(&rows);
+    return status == FXTAP_E_DATABASE ? FXTAP_OK : status;
 }

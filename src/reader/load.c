@@ -1,51 +1,16 @@
-/* reader_load.c - what only a tensor's file can tell: its header, its statistics. */
+/* load.c - what only a tensor's file can tell: its header, its statistics. */
 #include <fcntl.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "reader/open_tensor.h"
 #include "reader/reader.h"
 #include "tensor/npy_file.h"
 #include "util/error.h"
 #include "util/memory.h"
 
-void fx_folder_init(fx_folder *folder)
+fxtap_status fxtap_tensor_open(const fxtap_tensor_list *list, size_t i, fxtap_npy **out)
 {
-    *folder = (fx_folder){.fd = AT_FDCWD};
-}
-
-void fx_folder_close(fx_folder *folder)
-{
-    if (folder->fd >= 0) {
-        close(folder->fd);
-    }
-    fx_folder_init(folder);
-}
-
-/* The name that `path` has in the folder, which is opened if it is another than before. */
-static const char *enter_folder(fx_folder *folder, const char *path)
-{
-    bool is_same = folder->fd >= 0 && strncmp(folder->path, path, folder->length) == 0;
-    if (is_same && strchr(path + folder->length, '/') == NULL) {
-        return path + folder->length;
-    }
-    const char *name = fx_path_base(path);
-    size_t length = (size_t)(name - path);
-    if (length == 0 || length >= sizeof folder->path) {
-        fx_folder_close(folder);
-        return path;
-    }
-    fx_folder_close(folder);
-    memcpy(folder->path, path, length);
-    folder->path[length] = '\0';
-    folder->length = length;
-    int fd = open(folder->path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    folder->fd = fd < 0 ? AT_FDCWD : fd;
-    return folder->fd < 0 ? path : name;
-}
-
-fxtap_status fx_tensor_open_in(const fxtap_tensor_list *list, size_t i, fx_folder *folder, fxtap_npy **out)
-{
+    FX_REQUIRE(list);
+    FX_REQUIRE(out);
     const fxtap_tensor_info *info = fxtap_tensor_list_at(list, i);
     if (info == NULL) {
         return fx_error(FXTAP_E_NOT_FOUND, "no tensor %zu in a list of %zu", i, list->count);
@@ -53,18 +18,7 @@ fxtap_status fx_tensor_open_in(const fxtap_tensor_list *list, size_t i, fx_folde
     if (info->path == NULL) {
         return fx_error(FXTAP_E_NOT_FOUND, "%s has no file", info->name);
     }
-    if (folder == NULL) {
-        return fx_npy_open_at(AT_FDCWD, info->path, info->path, list->flags, out);
-    }
-    const char *name = enter_folder(folder, info->path);
-    return fx_npy_open_at(folder->fd, name, info->path, list->flags, out);
-}
-
-fxtap_status fxtap_tensor_open(const fxtap_tensor_list *list, size_t i, fxtap_npy **out)
-{
-    FX_REQUIRE(list);
-    FX_REQUIRE(out);
-    return fx_tensor_open_in(list, i, NULL, out);
+    return fx_npy_open_at(AT_FDCWD, info->path, info->path, list->flags, out);
 }
 
 fxtap_status fx_tensor_take_meta(fxtap_tensor_list *list, fxtap_tensor_info *info, const fxtap_npy *npy)

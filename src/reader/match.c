@@ -1,4 +1,4 @@
-/* reader_match.c - patterns that choose operators of a dump, and what to say of one that chooses none. */
+/* match.c - patterns that choose operators of a dump, and what to say of one that chooses none. */
 #include <string.h>
 
 #include "fxtap/output.h"

@@ -1,4 +1,4 @@
-/* reader_names.c - a step without index rows, read by the names of its files. */
+/* names.c - a step without index rows, read by the names of its files. */
 #include <dirent.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* reader_open.c - what a path is: a root, a rank, a graph, a step, a plain folder or a file. */
+/* open.c - what a path is: a root, a rank, a graph, a step, a plain folder or a file. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-/* reader_rows.c - runs, graphs, steps, nodes and slots from the index. Each row is checked before it is believed. */
+/* rows.c - runs, graphs, steps, nodes and slots from the index. Each row is checked before it is believed. */
 #include <limits.h>
 #include <sqlite3.h>
 #include <stdio.h>
@@ -248,7 +248,7 @@ static fxtap_status take_step(fx_rows *rows, void *context)
     }
     if ((folder[0] != '\0' && !is_folder_of(graph, folder, &folder)) ||
         (partial[0] != '\0' && !is_folder_of(graph, partial, &partial))) {
-        return fx_reader_warn(at->reader, "%s: a step of the index has a folder that is none: \"%.80s\"",
+        return fx_reader_warn(at->reader, "%s: the index has a step with an invalid folder name: \"%.80s\"",
                               at->rank->info.path, folder);
     }
     const char *only = at->reader->only_step;
@@ -429,7 +429,7 @@ static fxtap_status take_slot(fx_rows *rows, void *context)
     }
     slot.prefix_length = strlen(slot.prefix);
     if (io < FXTAP_INPUT || io > FXTAP_INOUT || !is_prefix(slot.prefix)) {
-        return fx_reader_warn(at->reader, "%s: the index has places that are none", graph->rank->info.path);
+        return fx_reader_warn(at->reader, "%s: the index has invalid slots", graph->rank->info.path);
     }
     if (!name_slot(at->reader, &slot) ||
         !fx_grow((void **)&graph->slots, &at->slots_capacity, graph->n_slots + 1, sizeof *graph->slots)) {
@@ -481,12 +481,6 @@ static fxtap_status order_slots(fx_graph *graph)
     return FXTAP_OK;
 }
 
-static int compare_first_nodes(const void *a, const void *b)
-{
-    const fx_graph *x = *(fx_graph *const *)a, *y = *(fx_graph *const *)b;
-    return x->node_ids.first < y->node_ids.first ? -1 : x->node_ids.first > y->node_ids.first;
-}
-
 static int compare_node_ranges(const void *a, const void *b)
 {
     const fx_id_range *x = &(*(fx_graph *const *)a)->node_ids, *y = &(*(fx_graph *const *)b)->node_ids;
@@ -517,7 +511,7 @@ static fxtap_status find_slot_ids(fxtap_reader *reader, fx_rank *rank)
             sorted.graphs[sorted.n_graphs++] = rank->graphs[i];
         }
     }
-    qsort(sorted.graphs, sorted.n_graphs, sizeof *sorted.graphs, compare_first_nodes);
+    qsort(sorted.graphs, sorted.n_graphs, sizeof *sorted.graphs, compare_node_ranges);
     bool is_apart = sorted.n_graphs > 1;
     for (size_t i = 1; i < sorted.n_graphs && is_apart; i++) {
         is_apart = sorted.graphs[i - 1]->node_ids.last < sorted.graphs[i]->node_ids.first;
@@ -599,21 +593,4 @@ fxtap_status fx_index_load_record(fxtap_reader *reader, fx_graph *graph)
         return fx_error_at(FXTAP_E_NOT_FOUND, graph->info.path, "the index has no record of the graph");
     }
     return status;
-}
-
-/* ---- soundness ---- */
-
-fxtap_status fx_index_is_sound(fxtap_reader *reader, fx_rank *rank, bool *out, char *detail, size_t capacity)
-{
-    fx_rows rows = {0};
-    bool more = false;
-    fxtap_status status = fx_rows_begin(reader, rank, "PRAGMA quick_check(1)", NULL, &rows);
-    if (status == FXTAP_OK) {
-        status = fx_rows_next(&rows, &more);
-    }
-    const char *found = status == FXTAP_OK && more ? (const char *)sqlite3_column_text(rows.statement, 0) : NULL;
-    *out = found != NULL && strcmp(found, "ok") == 0;
-    snprintf(detail, capacity, "%s", found != NULL ? found : fxtap_error_message());
-    fx_rows_end(&rows);
-    return status == FXTAP_E_DATABASE ? FXTAP_OK : status;
 }

@@ -1,9 +1,8 @@
-/* reader_tensors.c - lists of tensors: what a query lets through, in order. */
+/* tensors.c - lists of tensors: what a query lets through, in order. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "fxtap/output.h"
-#include "reader/list_step.h"
 #include "reader/reader.h"
 #include "util/error.h"
 #include "util/memory.h"
@@ -287,14 +286,17 @@ static fxtap_status check_query(const fxtap_tensor_query *query)
     return FXTAP_OK;
 }
 
-fxtap_tensor_list *fx_tensor_list_create(void)
+fxtap_status fxtap_tensor_list_create(fxtap_tensor_list **out)
 {
+    FX_REQUIRE(out);
     fxtap_tensor_list *list = fx_calloc(1, sizeof *list);
-    if (list != NULL) {
-        pthread_mutex_init(&list->lock, NULL);
-        list->shapes.arena = &list->arena;
+    if (list == NULL) {
+        return FXTAP_E_NOMEM;
     }
-    return list;
+    pthread_mutex_init(&list->lock, NULL);
+    list->shapes.arena = &list->arena;
+    *out = list;
+    return FXTAP_OK;
 }
 
 fxtap_status fxtap_reader_tensors(fxtap_reader *reader, const fxtap_tensor_query *query, fxtap_tensor_list **out)
@@ -306,9 +308,10 @@ fxtap_status fxtap_reader_tensors(fxtap_reader *reader, const fxtap_tensor_query
     if (status != FXTAP_OK) {
         return status;
     }
-    fxtap_tensor_list *list = fx_tensor_list_create();
-    if (list == NULL) {
-        return FXTAP_E_NOMEM;
+    fxtap_tensor_list *list = NULL;
+    status = fxtap_tensor_list_create(&list);
+    if (status != FXTAP_OK) {
+        return status;
     }
     list->flags = reader->flags;
     status = fill(reader, query, list);
@@ -323,7 +326,7 @@ fxtap_status fxtap_reader_tensors(fxtap_reader *reader, const fxtap_tensor_query
 
 /* ---- step by step ---- */
 
-uint32_t fx_reader_flags(const fxtap_reader *reader)
+uint32_t fxtap_reader_flags(const fxtap_reader *reader)
 {
     return reader->flags;
 }
@@ -346,9 +349,13 @@ static fxtap_status drop_empty(fxtap_reader *reader, step_list *steps)
     return status;
 }
 
-fxtap_status fx_reader_query_steps(fxtap_reader *reader, const fxtap_tensor_query *query, const fxtap_step_info ***out,
-                                   size_t *n_out)
+fxtap_status fxtap_reader_query_steps(fxtap_reader *reader, const fxtap_tensor_query *query,
+                                      const fxtap_step_info ***out, size_t *n_out)
 {
+    FX_REQUIRE(reader);
+    FX_REQUIRE(query);
+    FX_REQUIRE(out);
+    FX_REQUIRE(n_out);
     step_list steps = {0};
     fxtap_status status = check_query(query);
     if (status == FXTAP_OK) {
@@ -366,9 +373,12 @@ fxtap_status fx_reader_query_steps(fxtap_reader *reader, const fxtap_tensor_quer
     return FXTAP_OK;
 }
 
-fxtap_status fx_reader_list_step(fxtap_reader *reader, const fxtap_step_info *step, const fxtap_tensor_query *query,
-                                 fxtap_tensor_list *list)
+fxtap_status fxtap_reader_list_step(fxtap_reader *reader, const fxtap_step_info *step, const fxtap_tensor_query *query,
+                                    fxtap_tensor_list *list)
 {
+    FX_REQUIRE(reader);
+    FX_REQUIRE(query);
+    FX_REQUIRE(list);
     list->flags = reader->flags;
     if (step == NULL) {
         return add_plain_files(reader, query, list);
@@ -378,12 +388,7 @@ fxtap_status fx_reader_list_step(fxtap_reader *reader, const fxtap_step_info *st
     return status;
 }
 
-bool fx_reader_is_one_step(const fxtap_reader *reader)
-{
-    return reader->has_only_graph && reader->only_step != NULL;
-}
-
-void fx_reader_rest(fxtap_reader *reader)
+void fxtap_reader_release(fxtap_reader *reader)
 {
     fx_index_release(reader);
 }

@@ -1,4 +1,4 @@
-/* reader_tree.c - the graphs, steps and nodes of a rank, put together from the index and the folders. */
+/* tree.c - the graphs, steps and nodes of a rank, put together from the index and the folders. */
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>

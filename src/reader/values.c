@@ -1,4 +1,4 @@
-/* reader_values.c - the tensors of one step from the index: one query, rows in order of their slots. */
+/* values.c - the tensors of one step from the index: one query, rows in order of their slots. */
 #include <limits.h>
 #include <math.h>
 #include <sqlite3.h>
