@@ -187,7 +187,7 @@ static inline fxtap_node add_node_at(const char *stack_trace, fxtap_graph *graph
 
 /* ---- the dump ---- */
 
-/* One tensor under one name: its bytes the first time in a call, afterwards only one more name for them. */
+/* Saves a tensor under a name: its bytes the first time in a call, then only a further name. */
 static inline void save(fxtap_call *call, fxtap_node node, fxtap_io io, const char *position, uint64_t stamp, tensor *t)
 {
     fxtap_view view = {
@@ -210,7 +210,7 @@ static inline void save_ints(fxtap_call *call, fxtap_node node, const char *posi
     check(fxtap_call_save_copy(call, node, FXTAP_INPUT, position, stamp, &view));
 }
 
-/* What is about to be overwritten must not be waiting to be saved. */
+/* Waits until memory that is about to be overwritten has been saved. */
 static inline void settle(fxtap_call *call, const tensor *t)
 {
     const float *end = t->values + t->shape[0] * (t->ndim == 1 ? 1 : t->shape[1]);

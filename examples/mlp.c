@@ -23,7 +23,7 @@ static void fill(tensor *t, float scale)
     }
 }
 
-/* ---- the arithmetic ---- */
+/* ---- arithmetic ---- */
 
 static void relu(tensor *out, const tensor *x)
 {
@@ -104,7 +104,7 @@ static fxtap_graph *make_graph(mlp *m)
 
 /* ---- dumping ---- */
 
-/* A number among the arguments. */
+/* Saves a number argument. */
 static void save_int(fxtap_call *call, fxtap_node at, const char *position, uint64_t stamp, int64_t number)
 {
     fxtap_view view = {.data = &number, .dtype = FXTAP_INT64};

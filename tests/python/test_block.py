@@ -317,7 +317,7 @@ def test_graphs_without_anything_to_dump_have_an_index_with_the_reasons(
 def test_our_own_words_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     from fxtap.backend import DUMP_NOTE, DUMP_WARNING, _named
 
-    _named._said.clear()
+    _named._logged.clear()
     for k in range(2):
         with fxtap.dump(tmp_path / str(k)):
             torch.compile(lambda x, k=k: x + k, backend="fxtap")(torch.ones(2))
