@@ -1,5 +1,5 @@
 /*
- * support_store.h - writing dumps in tests, and holding each against its index: everything asserts.
+ * support_store.h - writes dumps in tests, and checks them against their index. All functions assert.
  */
 #ifndef SUPPORT_STORE_H
 #define SUPPORT_STORE_H
@@ -34,13 +34,13 @@ fxtap_ticket ss_floats(fxtap_call *call, fxtap_slot slot, uint64_t stamp_us, con
 /* One call of a graph of n relus over `values` (n_values), which are increased by one in each. */
 fxtap_status ss_run(fxtap_capture *capture, size_t n, float *values, size_t n_values, uint64_t *step_out);
 
-/* The first column of the first row of a query on the rank's index; -1 and "" where there is no row. */
+/* The first column of the first row of a query on the rank's index; -1 or "" without a row. */
 int64_t ss_int(const char *root, const char *sql);
 const char *ss_text(const char *root, const char *sql); /* overwritten by the next */
 
 /*
- * Holds a one-rank dump against its index: each row's file is there, whole, with the recorded shape and hash; each file
- * under a step's name has a row; equal hashes, equal contents. The number of files.
+ * Checks a dump of one rank against its index: the file of each row exists, whole, with the recorded shape and hash, and
+ * each file of a step has a row. Returns the number of files.
  */
 size_t ss_check(const char *root);
 

@@ -1,4 +1,4 @@
-/* Names of files that stay apart wherever a dump is copied: case and composition may not count there. */
+/* File names stay different on file systems that ignore case or Unicode composition. */
 #include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +16,7 @@ static int compare_texts(const void *a, const void *b)
     return strcmp(a, b);
 }
 
-/* The folder has n files, no two of them equal when folded. */
+/* The folder has n files, and no two names are equal when case-folded. */
 static void expect_folded_apart(const char *path, size_t n)
 {
     char (*folded)[256] = calloc(n, sizeof *folded);

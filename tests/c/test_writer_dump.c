@@ -1,4 +1,4 @@
-/* Dumps written and held against their index: names, links, statistics, steps. */
+/* Dumps are written and checked against their index: names, links, statistics, steps. */
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -65,7 +65,7 @@ static mode_t mode_of_first(const char *root, int step)
     return info.st_mode & 0777;
 }
 
-/* Going by the place's previous file, so that no call is needed to protect it when it gets its second name. */
+/* If the slot's previous file was linked, its next one is created read-only: no system call protects it later. */
 static void test_what_was_linked_is_read_only_at_once(void **state)
 {
     (void)state;
@@ -231,7 +231,7 @@ static void test_numbers_text_and_nothing(void **state)
     tree_remove(root);
 }
 
-/* Same contents, other dtype, device or strides: one file, one row of the index each. */
+/* Equal contents with a different dtype, device or strides: one file, but one row of the index each. */
 static void test_rows_of_equal_files(void **state)
 {
     (void)state;
@@ -295,7 +295,7 @@ static void test_frozen_clock(void **state)
     tree_remove(root);
 }
 
-/* Within one tick of the clock: each run has a stamp of its own, which its input and its output share. */
+/* Within one tick of the clock each run has its own stamp, shared by its input and output. */
 static void test_a_node_that_runs_twice(void **state)
 {
     (void)state;
@@ -373,7 +373,7 @@ static void test_path_that_is_too_long(void **state)
     tree_remove(root);
 }
 
-/* SQLite alone takes 512 bytes. */
+/* Longer than the 512 bytes that SQLite accepts. */
 static void test_long_path_that_is_not_too_long(void **state)
 {
     (void)state;
@@ -488,7 +488,7 @@ static void test_sync_has_each_file_at_once(void **state)
     tree_remove(root);
 }
 
-/* A file of an earlier step that somebody wrote into is not linked to. */
+/* A file of an earlier step that was modified is not linked to. */
 static void test_edited_files_are_not_linked(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* Dumps into a hostile world: full disks, missing folders, system calls and allocations that fail. */
+/* Failures: full disks, missing folders, failing system calls and allocations. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -23,7 +23,7 @@
 
 enum { N_NODES = 4 };
 
-/* Whatever happened, nothing partial is under a final name. */
+/* No partial file or folder has a final name. */
 static void expect_sound(const char *root)
 {
     if (access(tree_path(root, RANK "/fxtap.db"), F_OK) == 0 &&
@@ -141,7 +141,7 @@ static void test_file_size_limit(void **state)
     tree_remove(root);
 }
 
-/* The file system fills up while files are written, while the index is, and while folders are made. */
+/* The disk fills up while files are written, while the index is written, and while folders are made. */
 static void test_full_disk(void **state)
 {
     (void)state;
@@ -190,7 +190,7 @@ static void test_read_only_folder(void **state)
     tree_remove(root);
 }
 
-/* What stands in the index's place and is no file of ours: refused in words that name it, and left as it is. */
+/* Something else has the index's name: an error that names it, and it is left as it is. */
 static void test_index_that_is_no_file(void **state)
 {
     (void)state;
@@ -305,7 +305,7 @@ static void install_faults(void)
                                   faulty_linkat, faulty_rename,  faulty_close};
 }
 
-/* The n-th call fails, for each n until all is well: one clear error, or none (a link that is not to be had). */
+/* The n-th call fails, for each n until none does: one clear error, or none (links are optional). */
 static void test_each_system_call_fails(void **state)
 {
     (void)state;
@@ -340,7 +340,7 @@ static void test_each_system_call_fails(void **state)
     assert_true(reached_the_end);
 }
 
-/* ---- file systems without this or that ---- */
+/* ---- file systems without links or RENAME_NOREPLACE ---- */
 
 static int linkat_errno;
 
@@ -365,7 +365,7 @@ static uint64_t frozen_clock(void)
     return UINT64_C(1760670671190258);
 }
 
-/* Without links each name is a copy, also of values whose memory has gone; without NOREPLACE nothing is lost. */
+/* Without links each name is a copy, also of values whose memory was released; without NOREPLACE nothing is lost. */
 static void test_poor_file_systems(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* The index while it is written: overwritten, cut, kept by another process. */
+/* The index while it is written: overwritten, truncated, locked by another process. */
 #include <errno.h>
 #include <fcntl.h>
 #include <sqlite3.h>
@@ -50,7 +50,7 @@ static void overwrite(const char *path, off_t first, size_t n_bytes)
     close(fd);
 }
 
-/* SQLite goes by what it remembers of a file and would write rows that nobody will read. */
+/* SQLite trusts its cache, and would write rows that cannot be read again. */
 static void test_overwritten_in_place(void **state)
 {
     (void)state;
@@ -83,7 +83,7 @@ static void test_cut_in_place(void **state)
     assert_int_equal(ss_int(tree_root, "SELECT count(*) FROM run"), 1);
 }
 
-/* What another program does to it in SQLite's own ways is no damage, even where it gets smaller. */
+/* Changes that another program makes through SQLite are no damage, even if the file becomes smaller. */
 static void test_vacuumed(void **state)
 {
     (void)state;
@@ -110,7 +110,7 @@ static void test_vacuumed(void **state)
     ss_check(tree_root);
 }
 
-/* The first call that waits in vain waits long; those after it do not, until the index is free again. */
+/* The first call that waits in vain waits long; later ones do not, until the index is free again. */
 static void test_kept_by_another(void **state)
 {
     (void)state;
@@ -150,7 +150,7 @@ static int open_and_unlink(sqlite3_vfs *vfs, const char *name, sqlite3_file *fil
     return code;
 }
 
-/* Somebody deletes the index just as it is opened: it is no file's that is there, and the next step makes a new one. */
+/* The index is deleted while it is being opened: no file matches, and the next step makes a new one. */
 static void test_unlinked_while_it_is_opened(void **state)
 {
     (void)state;
@@ -173,7 +173,7 @@ static void test_unlinked_while_it_is_opened(void **state)
     fxtap_dump_close(dump);
 }
 
-/* A tree of an earlier run, which cannot be written any more: the reason is told, not what SQLite met on its way. */
+/* The tree of an earlier run became read-only: the error is the reason, not a consequence that SQLite met. */
 static void test_read_only_tree(void **state)
 {
     (void)state;

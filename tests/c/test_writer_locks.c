@@ -1,4 +1,4 @@
-/* A file system that cannot lock files: the index is written and read without locks, and nobody waits. */
+/* A file system without locks: the index is written and read without them, and nothing waits. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -20,7 +20,7 @@
 
 enum { N_NODES = 3, N_VALUES = 5 };
 
-/* ---- fcntl() as the tests want it, for SQLite too ---- */
+/* ---- fcntl() replaced, for SQLite too ---- */
 
 static atomic_int lock_error; /* 0: locks work */
 
@@ -42,8 +42,6 @@ __attribute__((visibility("default"))) int fcntl64(int fd, int command, ...)
     va_end(list);
     return control((int (*)(int, int, ...))dlsym(RTLD_NEXT, "fcntl64"), fd, command, argument);
 }
-
-/* ---- ---- */
 
 static char *root;
 
@@ -77,7 +75,7 @@ static int64_t now_ms(void)
     return now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-/* What the reader says of the dump, at once and without a word. */
+/* The reader opens the dump at once, without a warning. */
 static void expect_read(size_t n_runs, size_t n_steps)
 {
     int64_t began_ms = now_ms();
@@ -120,7 +118,7 @@ static void test_fresh_dump(void **state)
     ss_check(root);
 }
 
-/* While it runs, as well: the journal lies beside the index. */
+/* Also while it is being written, with its journal beside it. */
 static void test_read_while_it_runs(void **state)
 {
     (void)state;
@@ -135,7 +133,7 @@ static void test_read_while_it_runs(void **state)
     fxtap_dump_close(dump);
 }
 
-/* An index that an earlier run wrote with locks, and left with its log. */
+/* An earlier run wrote the index with locks, and left its log. */
 static void test_index_with_a_log(void **state)
 {
     (void)state;
@@ -153,7 +151,7 @@ static void test_index_with_a_log(void **state)
     ss_check(root);
 }
 
-/* Locks that go away while a dump is open: the same run goes on. */
+/* Locks disappear while a dump is open: the run continues. */
 static void expect_going_on(bool has_journal)
 {
     fxtap_dump_options options = ss_options(root);
@@ -188,7 +186,7 @@ static void test_locks_that_go_away_with_a_log(void **state)
     expect_going_on(false);
 }
 
-/* What cannot be written is the system's error, at once. */
+/* A failed write is the system's error, at once. */
 static void test_index_that_cannot_be_written(void **state)
 {
     (void)state;
@@ -205,7 +203,7 @@ static void test_index_that_cannot_be_written(void **state)
     assert_true(now_ms() - began_ms < 2000);
 }
 
-/* A path that SQLite takes through a descriptor. */
+/* A long path, opened through a descriptor. */
 static void test_long_path(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* Threads and processes: calls at once, sixteen starters of one root, kills at any moment, forks. */
+/* Threads and processes: concurrent calls, sixteen processes that start at once, kills at any moment, forks. */
 #include <errno.h>
 #include <glob.h>
 #include <limits.h>
@@ -23,7 +23,7 @@
 /*
  * GCC's ThreadSanitizer ends a child of a process with threads that makes threads of its own; its AddressSanitizer's
  * allocator is locked for good in a child when another thread was allocating, and a thread that has just been made does.
- * (test_store_team.c forks where there are no other threads.)
+ * (test_writer_team.c forks where there are no other threads.)
  */
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 #define CAN_FORK_WITH_THREADS false
@@ -42,7 +42,7 @@ typedef struct runner {
 
 enum { N_NODES = 6, N_VALUES = 300, N_CALLS = 12 };
 
-/* cmocka's asserts are for its own thread: here failures are counted. */
+/* cmocka's asserts work in its own thread only: here failures are counted. */
 static void *run_calls(void *argument)
 {
     runner *self = argument;
@@ -192,7 +192,7 @@ static void wait_us(unsigned microseconds)
     nanosleep(&time, NULL);
 }
 
-/* How long the program takes for one step: sanitisers make it slow to start. */
+/* The time that the program takes for one step: sanitisers make it start slowly. */
 static unsigned one_step_us(const char *program)
 {
     char *root = tree_create();
@@ -211,7 +211,7 @@ static unsigned one_step_us(const char *program)
     return (unsigned)((end.tv_sec - start.tv_sec) * 1000000 + (end.tv_nsec - start.tv_nsec) / 1000);
 }
 
-/* The name of a file in a partial folder that has some of its bytes and not all; NULL: there is none just now. */
+/* The name of a file in a partial folder that is written in part; NULL: none now. */
 static const char *growing_file(const char *graph, size_t n_bytes)
 {
     static char found[PATH_MAX];
@@ -233,7 +233,7 @@ static const char *growing_file(const char *graph, size_t n_bytes)
     return result;
 }
 
-/* Whenever it was killed: what is under a step's name is whole and in the index, and the next process goes on. */
+/* After a kill at any moment every step is whole and in the index, and the next process continues. */
 static void test_kills(void **state)
 {
     (void)state;
@@ -369,7 +369,7 @@ static void count_release(void *context)
     ++*(int *)context;
 }
 
-/* The child's half of a call that a fork cut in two lets go of what it holds, and writes nothing. */
+/* In the child a call of the parent only releases its memory, and writes nothing. */
 static void test_fork_inside_a_call(void **state)
 {
     (void)state;
@@ -416,7 +416,7 @@ static void test_fork_inside_a_call(void **state)
     tree_remove(root);
 }
 
-/* Forks while other threads write: no lock is held in the child that nobody would let go of. */
+/* Forks while other threads write: no lock stays held in the child. */
 static void test_fork_while_others_write(void **state)
 {
     (void)state;
