@@ -74,7 +74,13 @@ def make(kind: str, root: Path) -> None:
 def read(root: Path, user: int | None) -> None:
     """Look at the dump in every way there is."""
     file = next(root.rglob("*.npy"))
-    for command in (["ls", root], ["ls", root, "--json"], ["show", root, "relu"], ["check", root], ["graph", graphs(root)[0]]):
+    for command in (
+        ["ls", root],
+        ["ls", root, "--json"],
+        ["show", root, "relu"],
+        ["check", root],
+        ["graph", graphs(root)[0]],
+    ):
         subprocess.run([PROGRAM, *command], check=True, capture_output=True, user=user, cwd="/")
     for command in (["compare", root, root, "--read-all"], ["stat", file]):
         subprocess.run([PROGRAM, *command], check=True, capture_output=True, user=user, cwd="/")
