@@ -110,7 +110,7 @@ def test_around_finds_the_graph(run: Run, small: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["-f", "svg"], "those are fx, json, dot"),
+        (["-f", "svg"], "one of fx, json, dot"),
         (["--html", "a.html", "--summary"], "--html writes its own file"),
         (["--html", "a.html", "-f", "fx"], "--html writes its own file"),
         (["--summary", "-f", "fx"], "--summary is a CSV"),

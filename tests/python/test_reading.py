@@ -221,7 +221,7 @@ def test_every_spelling_of_a_dtype(tmp_path: Path) -> None:
             continue
         with pytest.raises(ValueError) as raised:
             tensor.dtype  # noqa: B018
-        assert "is no NumPy dtype" not in str(raised.value) or dtype is None, (descr, str(raised.value))
+        assert "is not a NumPy dtype" not in str(raised.value) or dtype is None, (descr, str(raised.value))
     assert n_read > 150
 
 
