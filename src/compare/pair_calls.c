@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "compare/report.h"
-#include "reader/list_step.h"
 #include "util/memory.h"
 
 #define XXH_INLINE_ALL
@@ -85,8 +84,9 @@ static fxtap_status sign_call(const fx_side *side, const fxtap_step_info *step, 
 {
     fxtap_tensor_query query = side->query;
     query.io = FXTAP_INPUT;
-    fxtap_tensor_list *list = fx_tensor_list_create();
-    fxtap_status status = list == NULL ? FXTAP_E_NOMEM : fx_reader_list_step(side->reader, step, &query, list);
+    fxtap_tensor_list *list = NULL;
+    fxtap_status status = fxtap_tensor_list_create(&list);
+    status = status == FXTAP_OK ? fxtap_reader_list_step(side->reader, step, &query, list) : status;
     size_t n = status == FXTAP_OK ? fxtap_tensor_list_count(list) : 0;
     for (size_t i = 0; i < n; i++) {
         const fxtap_tensor_info *tensor = fxtap_tensor_list_at(list, i);
