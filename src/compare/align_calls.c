@@ -26,7 +26,7 @@ void fx_align_by_place(fx_execution *golden, const fx_exec_call *golden_call, fx
     }
 }
 
-/* What a call was given, as one number: its weights, or with none, its first inputs. 0: not known. */
+/* What a call was given, as one number: its weights, or, of a backward without any, its first inputs. 0: not known. */
 static uint64_t sign_call(const fx_execution *execution, const fx_exec_call *call, bool weights)
 {
     uint64_t signature = 0;
@@ -39,7 +39,8 @@ static uint64_t sign_call(const fx_execution *execution, const fx_exec_call *cal
             n++;
         }
     }
-    return signature != 0 || !weights ? signature : sign_call(execution, call, false);
+    bool is_backward = call->graph != NULL && call->graph->kind == FXTAP_GRAPH_BACKWARD;
+    return signature != 0 || !weights || !is_backward ? signature : sign_call(execution, call, false);
 }
 
 typedef struct call_pairing {

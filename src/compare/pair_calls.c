@@ -3,7 +3,7 @@
  *
  * A graph may be called for one layer after the other, or for several models of one form, and one side may call it once more,
  * or in another order: then numbers pair strangers. Calls that got the same weights are a pair, the first of several with
- * the first. A graph without weights is told by what else it is given.
+ * the first. A backward graph without weights is told by what else it is given; of others that is data, which may be wrong.
  */
 #include <string.h>
 
@@ -73,7 +73,9 @@ static fxtap_status list_inputs(fxtap_reader *reader, const fxtap_graph_info *gr
     }
     if (status == FXTAP_OK) {
         out->n = list_given(out->wiring, nodes, n_nodes, true, out->items);
-        out->n = out->n > 0 ? out->n : list_given(out->wiring, nodes, n_nodes, false, out->items);
+        if (out->n == 0 && graph->kind == FXTAP_GRAPH_BACKWARD) {
+            out->n = list_given(out->wiring, nodes, n_nodes, false, out->items);
+        }
     }
     return status;
 }

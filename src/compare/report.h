@@ -118,7 +118,7 @@ fxtap_status fx_side_warnings(fx_comparison *comparison, const fx_side *side, co
 void fx_side_close(fx_side *side);
 /* Which step of which graph is compared with which: fills comparison->groups. */
 fxtap_status fx_pair_groups(fx_comparison *comparison);
-/* What each call was given (its weights, or with none, its other inputs), as one number; 0: not known. */
+/* What each call was given (its weights, or, of a backward without any, its inputs), as one number; 0: not known. */
 fxtap_status fx_sign_calls(const fx_side *side, const fx_set *const *calls, size_t n, uint64_t *out);
 /* Which of target's calls was given what each of golden's was, FX_MISSING: none; `is_taken` (zeroed) marks target's. */
 fxtap_status fx_pair_calls(fx_comparison *comparison, const fx_set *const *golden, size_t n_golden,

@@ -55,7 +55,9 @@ def dump_by_block(root: Path, forward: Forward, count: int, apart: bool, spoil: 
         with torch.no_grad():
             model.blocks[spoil][0].weight[0, 0] += 1
     for number in range(count):
-        model.blocks[number] = torch.compile(model.blocks[number], backend=dumping(root) if apart else one, dynamic=False)
+        model.blocks[number] = torch.compile(
+            model.blocks[number], backend=dumping(root) if apart else one, dynamic=False
+        )
     with torch.no_grad():
         model(torch.linspace(-1, 1, 12).reshape(2, 6))
 
