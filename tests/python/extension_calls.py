@@ -56,7 +56,7 @@ def graph_calls() -> dict[str, Call]:
         "from_bytes refused": refused(lambda: _core.Graph.from_bytes(data[:-1])),
         "summarise": lambda: _core.summarise(graph),
         "print refused": refused(lambda: _core.print_graph(graph, "no format")),
-        "properties": lambda: [getattr(graph, name) for name in properties.split()],
+        "properties": lambda: [getattr(graph, name) for name in properties],
         "len": lambda: len(graph),
     }
     for form in ("fx", "json", "dot", "html", "py", "txt", "pbtxt"):

@@ -21,12 +21,13 @@ WRITING = {"call with files", "call with statistics", "Dump"}  # keep what they 
 SECONDS = 0.1
 
 
+HEAP = ("arena", "ordblks", "smblks", "hblks", "hblkhd", "usmblks", "fsmblks", "used", "free", "keep")
+
+
 class Heap(ctypes.Structure):
     """glibc's struct mallinfo2."""
 
-    _fields_ = [
-        (name, ctypes.c_size_t) for name in "arena ordblks smblks hblks hblkhd usmblks fsmblks used free keep".split()
-    ]
+    _fields_ = [(name, ctypes.c_size_t) for name in HEAP]
 
 
 def heap_bytes() -> int:
