@@ -46,9 +46,7 @@ def graph_calls() -> dict[str, Call]:
     gm = chain(aten.sin.default, aten.exp.default, aten.neg.default)
     graph = _core.record(gm)
     data = graph.serialise()
-    properties = (
-        "kind names ops targets flags stack_traces module_paths module_types sources strict_key structural_key subgraphs"
-    )
+    properties = "kind names ops targets flags stack_traces module_paths module_types sources strict_key structural_key subgraphs"
     calls: dict[str, Call] = {
         "record": lambda: _core.record(gm),
         "record refused": refused(lambda: _core.record(gm, "no kind")),
@@ -58,7 +56,7 @@ def graph_calls() -> dict[str, Call]:
         "from_bytes refused": refused(lambda: _core.Graph.from_bytes(data[:-1])),
         "summarise": lambda: _core.summarise(graph),
         "print refused": refused(lambda: _core.print_graph(graph, "no format")),
-        "properties": lambda: [getattr(graph, name) for name in properties.split()],
+        "properties": lambda: [getattr(graph, name) for name in properties],
         "len": lambda: len(graph),
     }
     for form in ("fx", "json", "dot", "html", "py", "txt", "pbtxt"):
