@@ -46,7 +46,8 @@ def graph_calls() -> dict[str, Call]:
     gm = chain(aten.sin.default, aten.exp.default, aten.neg.default)
     graph = _core.record(gm)
     data = graph.serialise()
-    properties = "kind names ops targets flags stack_traces module_paths module_types sources strict_key structural_key subgraphs"
+    properties = ["kind", "names", "ops", "targets", "flags", "stack_traces", "module_paths", "module_types", "sources"]
+    properties += ["subgraphs", "strict_key", "structural_key"]
     calls: dict[str, Call] = {
         "record": lambda: _core.record(gm),
         "record refused": refused(lambda: _core.record(gm, "no kind")),
