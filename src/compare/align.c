@@ -175,7 +175,8 @@ static bool consider_sources(alignment *a, size_t g, size_t t)
     const size_t *left = fx_wiring_inputs(golden, g, &n_left), *right = fx_wiring_inputs(target, t, &n_right);
     bool is_any = a->traits[0].items[g].is_commutative || n_left * n_right == 1, done = true;
     for (size_t i = 0; i < n_left && done; i++) {
-        for (size_t k = 0; k < n_right && done && (i < MOST_USERS || i == k); k++) {
+        size_t first = i < MOST_USERS ? 0 : i, end = i < MOST_USERS || i >= n_right ? n_right : i + 1;
+        for (size_t k = first; k < end && done; k++) { /* of many inputs, each against the one of its number alone */
             bool is_place = is_any || strcmp(fx_wiring_position(golden, g, i), fx_wiring_position(target, t, k)) == 0;
             if (is_place) {
                 done = consider(a, left[i], right[k]) && /* as they stand, and what they pass on */
@@ -406,8 +407,9 @@ static void join_results(alignment *a)
 
 static bool align(alignment *a, const fx_map *map)
 {
-    static const fx_key_function keys[] = {fx_key_by_value,  fx_key_by_value_alone, fx_key_by_place, fx_key_by_line,
-                                        fx_key_by_module, fx_key_by_spot,        fx_key_by_size,  fx_key_by_shifted_size};
+    static const fx_key_function keys[] = {fx_key_by_value, fx_key_by_value_alone, fx_key_by_literals,
+                                        fx_key_by_place, fx_key_by_line,        fx_key_by_module,
+                                        fx_key_by_spot,  fx_key_by_size,        fx_key_by_shifted_size};
     bool is_unwired = a->golden->wiring == NULL || a->target->wiring == NULL;
     bool done = join_mapped(a, map) && fx_align_calls(&a->arena, a->golden, a->target);
     a->floor = SURE;

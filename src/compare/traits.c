@@ -238,6 +238,7 @@ static void fill_node(fx_traits *traits, size_t i)
         }
         trait->is_commutative = fx_is_commutative(target);
         trait->is_permuting = fx_is_permuting(target);
+        trait->is_part = fx_is_part(target);
     }
     trait->line = trait->is_input ? 0 : line_of(node->info);
     trait->is_trivial = trait->value != NULL && fx_tensor_is_trivial(trait->value);

@@ -19,7 +19,7 @@ enum weight {
     W_MODULE = 3, W_OTHER_MODULE = -3,
     W_LINE = 3, W_OTHER_LINE = -1,
     W_SHAPE = 2, W_OTHER_COUNT = -12, W_RESHAPED = -4, /* the last where the operators differ, too */
-    W_LITERALS = 1,
+    W_LITERALS = 1, W_PART = 6, W_OTHER_PART = -3, /* of a select or a slice the numbers say which part */
     W_INPUT = 4, W_THROUGH = 2, W_INPUT_AGAINST = -6,
     W_USER = 6, W_MORE_USERS = 8, W_GIVEN_BACK = 10, W_USER_AGAINST = -4,
     W_NAME = 8,
@@ -115,7 +115,9 @@ static void weigh_place(weighing *w)
         add(w, g->line == t->line ? W_LINE : W_OTHER_LINE, g->line == t->line ? FX_EV_LINE : 0);
     }
     if (g->base == t->base && g->literals == t->literals) {
-        add(w, W_LITERALS, FX_EV_LITERALS);
+        add(w, g->is_part ? W_PART : W_LITERALS, FX_EV_LITERALS);
+    } else if (g->base == t->base && g->is_part) {
+        add(w, W_OTHER_PART, 0);
     }
     const char *a = node_of(w->golden, w->g)->name, *b = node_of(w->target, w->t)->name;
     bool is_unwired = w->golden->execution->wiring == NULL || w->target->execution->wiring == NULL;
