@@ -111,7 +111,7 @@ uint64_t fx_key_by_shifted_size(const fx_traits *traits, size_t node)
 uint64_t fx_key_by_name(const fx_traits *traits, size_t node)
 {
     const fx_exec_node *at = &traits->execution->nodes[node];
-    return traits->items[node].base == 0 ? 0 : XXH3_64bits(at->name, strlen(at->name)) | 1u;
+    return at->name == NULL ? 0 : XXH3_64bits(at->name, strlen(at->name)) | 1u;
 }
 
 uint64_t fx_key_by_operator(const fx_traits *traits, size_t node)

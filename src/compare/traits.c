@@ -223,6 +223,9 @@ static void fill_node(fx_traits *traits, size_t i)
     if (node->target == NULL) {
         return; /* a place without a node */
     }
+    if (node->target[0] == '\0' && node->n_tensors > 0) {
+        return; /* a plain file: its name alone tells */
+    }
     fxtap_node_op op = op_of(execution, i);
     trait->is_input = op == FXTAP_OP_PLACEHOLDER || op == FXTAP_OP_GET_ATTR;
     bool is_link = op == FXTAP_OP_PLACEHOLDER && execution->wiring != NULL && !fx_wiring_is_placeholder(execution->wiring, i);

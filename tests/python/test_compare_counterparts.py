@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 import fxtap
@@ -89,3 +90,42 @@ def test_many_parts_of_one_value_pair_by_their_index(tmp_path: Path) -> None:
     report = both(tmp_path, golden, target, torch.randn(n, 8))
     indices = [p for p in report.pairs if p.target == "aten.select.int" and p.position == "2" and p.golden_path]
     assert len(indices) == n and {pair.verdict for pair in indices} == {"same"}
+
+
+def test_plain_files_pair_by_their_names_alone(tmp_path: Path) -> None:
+    for side, names in (("golden", "abd"), ("target", "acd")):
+        (tmp_path / side).mkdir()
+        for name in names:
+            np.save(tmp_path / side / f"{name}.npy", np.arange(6.0) + (name != "a"))
+    report = fxtap.compare(tmp_path / "golden", tmp_path / "target")
+    assert report.counts["same"] == 2 and report.verdict == "different"
+    assert report.counts["only in golden"] == report.counts["only in target"] == 1
+    assert {pair.name for pair in report.pairs if pair.verdict == "only in golden"} == {"b.npy"}
+    (first,) = [pair for pair in report.pairs if pair.name == "a.npy"]
+    assert (first.pairing, first.evidence, first.confidence) == ("exact", ["name"], 1.0)
+
+
+def test_no_reason_is_made_up_for_plain_files(tmp_path: Path) -> None:
+    for side in range(2):
+        np.save(tmp_path / f"{side}.npy", np.arange(6.0) * (side + 1))
+    text = fxtap.compare(tmp_path / "0.npy", tmp_path / "1.npy").to_text()
+    assert "Origin  0.npy\n  error " in text
+
+
+def test_an_operator_that_one_side_did_not_dump_is_not_between(tmp_path: Path) -> None:
+    def golden(x: torch.Tensor) -> torch.Tensor:
+        return torch.tanh(torch.relu(x.sin()) + 0.5)
+
+    def target(x: torch.Tensor) -> torch.Tensor:
+        return torch.tanh((torch.relu(x.sin()) + 0.5) * 1.1)
+
+    x = torch.linspace(-1, 1, 12)
+    for side, function, left_out in (("golden", golden, "relu"), ("target", target, None)):
+        graph = trace(function, x)
+        skip = ["not wanted" if left_out is not None and node.name == left_out else None for node in graph.graph.nodes]
+        program = Dumped(graph, tmp_path / side, skip=skip)
+        program(x)
+        program.dump.close()
+    report = fxtap.compare(tmp_path / "golden", tmp_path / "target")
+    assert report.origins and all("relu" not in (origin.between or "") for origin in report.origins)
+    assert "mul" in (report.origins[0].between or "")
