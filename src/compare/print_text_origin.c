@@ -95,7 +95,7 @@ static void error_lines(const fx_page *p, const fxtap_pair *pair)
 {
     fx_page_label(p, "error");
     if (!pair->measured) {
-        fx_page_text(p, pair->detail, p->width - 10, false);
+        fx_page_wrapped(p, pair->detail, 10);
         fxtap_buffer_text(p->out, "\n");
         return;
     }

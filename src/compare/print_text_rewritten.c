@@ -1,5 +1,6 @@
 /* print_text_rewritten.c - what differs because the two programs are written differently, for a terminal. */
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "compare/page_text.h"
@@ -14,9 +15,24 @@ typedef struct region {
     uint64_t n, n_bad;
 } region;
 
+/* The operator of the side that has fewer: what the others compute in its place. */
+static void find_operator(const fxtap_pair *pair, char *out, size_t n_bytes)
+{
+    bool is_target = pair->n_target_operators < pair->n_golden_operators && pair->target_name != NULL;
+    const char *from = is_target ? strchr(pair->target_name, '-') : NULL, *end = from == NULL ? NULL : strstr(from, ".OUTPUT");
+    if (end != NULL) {
+        snprintf(out, n_bytes, "%.*s", (int)(end - from - 1), from + 1);
+    } else {
+        snprintf(out, n_bytes, "%s", pair->target);
+    }
+}
+
 static bool is_same_kind(const fxtap_pair *a, const fxtap_pair *b)
 {
-    return strcmp(a->target, b->target) == 0 && a->n_golden_operators == b->n_golden_operators &&
+    char left[128], right[128];
+    find_operator(a, left, sizeof left);
+    find_operator(b, right, sizeof right);
+    return strcmp(left, right) == 0 && a->n_golden_operators == b->n_golden_operators &&
            a->n_target_operators == b->n_target_operators;
 }
 
@@ -62,7 +78,9 @@ static void region_line(const fx_page *p, const region *r)
 {
     const fxtap_pair *pair = r->first;
     fx_page_label(p, "");
-    operator_name(p, pair->target);
+    char operator[128];
+    find_operator(pair, operator, sizeof operator);
+    operator_name(p, operator);
     fxtap_buffer_printf(p->out, ": %" PRIu32 " operator%s against %" PRIu32, pair->n_golden_operators,
                         pair->n_golden_operators == 1 ? "" : "s", pair->n_target_operators);
     if (r->n > 1) {

@@ -223,16 +223,28 @@ static size_t source_at(const fx_traits *traits, size_t node, size_t edge)
     return traits->items[fx_wiring_inputs(traits->execution->wiring, node, &n_inputs)[edge]].source;
 }
 
+typedef struct edges { /* [first, end) of a node's inputs */
+    size_t first, end;
+} edges;
+
+/* Which of a node's inputs may stand at `position`: as a rule the one of the same number; any where the order does not count. */
+static edges find_edges(const fx_wiring *wiring, size_t node, size_t edge, const char *position, bool is_free)
+{
+    size_t n_inputs;
+    fx_wiring_inputs(wiring, node, &n_inputs);
+    bool is_here = !is_free && edge < n_inputs && strcmp(fx_wiring_position(wiring, node, edge), position) == 0;
+    return is_here ? (edges){edge, edge + 1} : (edges){0, n_inputs};
+}
+
 /* What target's node reads at this place, and how that agrees; where the order does not count, the best of all. */
 static agreement compare_input(const weighing *w, size_t edge, bool is_free)
 {
     const fx_wiring *golden = w->golden->execution->wiring, *target = w->target->execution->wiring;
     const char *position = fx_wiring_position(golden, w->g, edge);
-    size_t n_inputs;
     agreement best = UNKNOWN;
     bool is_first = true;
-    fx_wiring_inputs(target, w->t, &n_inputs);
-    for (size_t k = 0; k < n_inputs; k++) {
+    edges some = find_edges(target, w->t, edge, position, is_free);
+    for (size_t k = some.first; k < some.end; k++) {
         if (is_free || strcmp(fx_wiring_position(target, w->t, k), position) == 0) {
             agreement found = compare_sources(w, source_at(w->golden, w->g, edge), source_at(w->target, w->t, k));
             best = is_first || found > best ? found : best;
@@ -320,7 +332,7 @@ size_t fx_count_results(const fx_traits *golden, size_t g, const fx_traits *targ
 /* Golden's reader is paired: what does its partner read at that place? */
 static agreement compare_user(const weighing *w, fx_user user)
 {
-    size_t partner = node_of(w->golden, user.node)->partner, n_inputs;
+    size_t partner = node_of(w->golden, user.node)->partner;
     if (partner == FX_MISSING || w->golden->items[user.node].base != w->target->items[partner].base) {
         return UNKNOWN;
     }
@@ -331,8 +343,8 @@ static agreement compare_user(const weighing *w, fx_user user)
     if (w->golden->items[user.node].is_output && user.edge >= fx_count_results(w->golden, user.node, w->target, partner)) {
         return UNKNOWN;
     }
-    fx_wiring_inputs(target, partner, &n_inputs);
-    for (size_t k = 0; k < n_inputs; k++) {
+    edges some = find_edges(target, partner, user.edge, position, is_free);
+    for (size_t k = some.first; k < some.end; k++) {
         if (is_free || strcmp(fx_wiring_position(target, partner, k), position) == 0) {
             size_t source = source_at(w->target, partner, k);
             if (source == w->t) {

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,6 +14,8 @@ import torch
 
 import fxtap
 from graphs import Dumped, trace
+
+PROGRAM = os.environ.get("FXTAP_PROGRAM") or shutil.which("fxtap") or "fxtap"
 
 Function = Callable[..., Any]
 
@@ -129,3 +134,74 @@ def test_an_operator_that_one_side_did_not_dump_is_not_between(tmp_path: Path) -
     report = fxtap.compare(tmp_path / "golden", tmp_path / "target")
     assert report.origins and all("relu" not in (origin.between or "") for origin in report.origins)
     assert "mul" in (report.origins[0].between or "")
+
+
+def program(*arguments: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([PROGRAM, "compare", *map(str, arguments)], capture_output=True, text=True, check=False)
+
+
+def dump_steps(path: Path, function: Function, n: int) -> None:
+    x = torch.linspace(0.1, 1, 12).reshape(3, 4)
+    dumped = Dumped(trace(function, x), path)
+    for _ in range(n):
+        dumped(x)
+    dumped.dump.close()
+
+
+def test_steps_that_one_side_ran_more_are_named(tmp_path: Path) -> None:
+    for side, n in (("golden", 2), ("target", 4)):
+        dump_steps(tmp_path / side, lambda x: (x + 1).sin(), n)
+    text = fxtap.compare(tmp_path / "golden", tmp_path / "target").to_text()
+    assert "Only in target\n          all of steps 2, 3, which golden did not run\n" in text
+    assert "Written differently" not in text
+    text = fxtap.compare(tmp_path / "target", tmp_path / "golden").to_text()
+    assert "Only in golden\n          all of steps 2, 3, which target did not run\n" in text
+
+
+def test_what_there_is_in_place_of_a_wrong_number_is_told(tmp_path: Path) -> None:
+    dump_steps(tmp_path / "a", torch.sin, 3)
+    for option, told in (("step", "steps 0 to 2"), ("graph", "is graph "), ("rank", "is rank 0")):
+        found = program("--" + option, 999_999, tmp_path / "a", tmp_path / "a")
+        assert found.returncode == 2 and f"no tensors of {option} 999999: there " in found.stderr, found.stderr
+        assert told in found.stderr
+
+
+def test_a_report_that_cannot_be_written_is_found_before_the_work(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    for path, words in (
+        (tmp_path / "none" / "x.html", "No such file"),
+        ("", "No such file"),
+        (tmp_path / "folder", "Is a directory"),
+    ):
+        for force in ([], ["--force"]):
+            found = program("--html", path, *force, tmp_path / "missing", tmp_path / "missing")
+            assert found.returncode == 2 and found.stdout == ""
+            assert found.stderr.startswith("fxtap: cannot write '") and words in found.stderr
+
+
+def test_a_mismatch_is_told_once(tmp_path: Path) -> None:
+    x = torch.linspace(0, 1, 12).reshape(3, 4)
+    report = both(tmp_path, lambda x: x.sin().sum(0), lambda x: x.sin().sum(1), x)
+    assert report.to_text().count("golden has shape [4], target [3]") == 1
+
+
+def test_texts_that_differ_are_told_in_full(tmp_path: Path) -> None:
+    for side, text in (("golden", "mode of operation " * 4), ("target", "another mode " * 4 + "the end")):
+        np.save(tmp_path / f"{side}.npy", np.array(text))
+    told = fxtap.compare(tmp_path / "golden.npy", tmp_path / "target.npy").to_text()
+    assert 'another mode the end"' in " ".join(told.split())
+
+
+def test_a_region_is_named_by_the_operator_of_the_side_that_has_one(tmp_path: Path) -> None:
+    def one(x: torch.Tensor) -> torch.Tensor:
+        return torch.nn.functional.silu(x.sin()).cos()
+
+    def many(x: torch.Tensor) -> torch.Tensor:
+        y = x.sin()
+        return (y * torch.sigmoid(y)).cos()
+
+    x = torch.linspace(-2, 2, 12)
+    report = both(tmp_path, one, many, x)
+    assert "silu: 1 operator against 2; results agree" in report.to_text()
+    turned = fxtap.compare(tmp_path / "target", tmp_path / "golden")
+    assert "silu: 2 operators against 1; results agree" in turned.to_text()
