@@ -77,10 +77,30 @@ static bool is_there(const char *path)
     return false;
 }
 
+/* Whether a file can be made beside where `path` is to be. */
+static bool is_folder_writable(const char *path)
+{
+    char folder[PATH_MAX];
+    const char *slash = strrchr(path, '/');
+    int length = slash == NULL ? 1 : slash == path ? 1 : (int)(slash - path);
+    if ((size_t)snprintf(folder, sizeof folder, "%.*s", length, slash == NULL ? "." : path) >= sizeof folder) {
+        errno = ENAMETOOLONG;
+        return failed(path);
+    }
+    return access(folder, W_OK | X_OK) == 0 || failed(path);
+}
+
 bool may_write(const char *path, bool force)
 {
     struct stat info;
-    return force || is_special(path) || lstat(path, &info) != 0 || is_there(path);
+    if (is_special(path)) {
+        return true;
+    }
+    if (path[0] == '\0' || (stat(path, &info) == 0 && S_ISDIR(info.st_mode))) {
+        errno = path[0] == '\0' ? ENOENT : EISDIR;
+        return failed(path);
+    }
+    return force || lstat(path, &info) != 0 ? is_folder_writable(path) : is_there(path);
 }
 
 bool write_file(const char *path, const void *bytes, size_t n_bytes, bool force)

@@ -20,7 +20,7 @@
 typedef struct candidate {
     int32_t score;
     uint32_t g, t;
-    bool is_only; /* no other node of either side has the operator, line, module and shape */
+    bool is_only; /* no other node without a partner, of either side, has the operator, line, module and shape */
 } candidate;
 
 typedef struct alignment {
@@ -175,7 +175,8 @@ static bool consider_sources(alignment *a, size_t g, size_t t)
     const size_t *left = fx_wiring_inputs(golden, g, &n_left), *right = fx_wiring_inputs(target, t, &n_right);
     bool is_any = a->traits[0].items[g].is_commutative || n_left * n_right == 1, done = true;
     for (size_t i = 0; i < n_left && done; i++) {
-        for (size_t k = 0; k < n_right && done && (i < MOST_USERS || i == k); k++) {
+        size_t first = i < MOST_USERS ? 0 : i, end = i < MOST_USERS || i >= n_right ? n_right : i + 1;
+        for (size_t k = first; k < end && done; k++) { /* of many inputs, each against the one of its number alone */
             bool is_place = is_any || strcmp(fx_wiring_position(golden, g, i), fx_wiring_position(target, t, k)) == 0;
             if (is_place) {
                 done = consider(a, left[i], right[k]) && /* as they stand, and what they pass on */
@@ -290,7 +291,7 @@ static void confirm(alignment *a)
         fx_exec_node *node = &a->golden->nodes[g];
         size_t t = node->partner;
         bool is_given = (node->evidence & (FX_EV_STRUCTURE | FX_EV_MAP)) != 0;
-        if (t == FX_MISSING || is_given || a->traits[0].items[g].is_output) {
+        if (t == FX_MISSING || is_given || a->traits[0].items[g].base == 0 || a->traits[0].items[g].is_output) {
             continue;
         }
         fx_weighing found = fx_weigh(&a->traits[0], g, &a->traits[1], t);
@@ -347,6 +348,33 @@ static bool join_mapped(alignment *a, const fx_map *map)
     return true;
 }
 
+static bool is_plain_file(const fx_exec_node *node)
+{
+    return node->info == NULL && node->n_tensors > 0;
+}
+
+/* Of a plain file nothing is known but its name. */
+static bool join_plain_files(alignment *a)
+{
+    size_t n_names = 0;
+    fx_keyed *names = NULL;
+    for (size_t g = 0; g < a->golden->n_nodes; g++) {
+        const fx_exec_node *node = &a->golden->nodes[g];
+        if (!is_plain_file(node) || node->partner != FX_MISSING) {
+            continue;
+        }
+        names = names == NULL ? fx_list_keys(&a->arena, &a->traits[1], fx_key_by_name, &n_names) : names;
+        if (names == NULL) {
+            return false;
+        }
+        size_t t = find_named(a, names, n_names, node->name);
+        if (t != FX_MISSING && is_plain_file(&a->target->nodes[t])) {
+            fx_join(a->golden, g, a->target, t, FX_EV_NAME, 20);
+        }
+    }
+    return true;
+}
+
 /* ---- what the graphs give back ---- */
 
 /* The last node of a call that has a record is what its graph gives back; SIZE_MAX: there is none. */
@@ -359,17 +387,17 @@ static size_t output_of(const fx_traits *traits, const fx_exec_call *call)
 /* What the graphs give back is one list of results, from the last call backwards, forward calls and backward ones apart. */
 static void join_outputs(alignment *a)
 {
-    size_t n_right = a->target->n_calls;
+    size_t n_right[2] = {a->target->n_calls, a->target->n_calls}; /* of forward calls, of backward ones */
     for (size_t i = a->golden->n_calls; i-- > 0;) {
         const fx_exec_call *call = &a->golden->calls[i];
         bool is_backward = call->graph != NULL && call->graph->kind == FXTAP_GRAPH_BACKWARD;
         size_t g = output_of(&a->traits[0], call);
-        for (size_t k = n_right; g != SIZE_MAX && k-- > 0;) {
+        for (size_t k = n_right[is_backward]; g != SIZE_MAX && k-- > 0;) {
             const fx_exec_call *other = &a->target->calls[k];
             size_t t = output_of(&a->traits[1], other);
             if (t != SIZE_MAX && (other->graph->kind == FXTAP_GRAPH_BACKWARD) == is_backward && is_free(a, g, t)) {
                 fx_join(a->golden, g, a->target, t, FX_EV_ORDER, 0);
-                n_right = k;
+                n_right[is_backward] = k;
                 break;
             }
         }
@@ -406,10 +434,11 @@ static void join_results(alignment *a)
 
 static bool align(alignment *a, const fx_map *map)
 {
-    static const fx_key_function keys[] = {fx_key_by_value,  fx_key_by_value_alone, fx_key_by_place, fx_key_by_line,
-                                        fx_key_by_module, fx_key_by_spot,        fx_key_by_size,  fx_key_by_shifted_size};
+    static const fx_key_function keys[] = {fx_key_by_value, fx_key_by_value_alone, fx_key_by_literals,
+                                        fx_key_by_place, fx_key_by_line,        fx_key_by_module,
+                                        fx_key_by_spot,  fx_key_by_size,        fx_key_by_shifted_size};
     bool is_unwired = a->golden->wiring == NULL || a->target->wiring == NULL;
-    bool done = join_mapped(a, map) && fx_align_calls(&a->arena, a->golden, a->target);
+    bool done = join_mapped(a, map) && join_plain_files(a) && fx_align_calls(&a->arena, a->golden, a->target);
     a->floor = SURE;
     for (int round = 0; round < 2 && done; round++) {
         for (size_t i = 0; i < sizeof keys / sizeof keys[0] && done; i++) {

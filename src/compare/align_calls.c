@@ -52,9 +52,7 @@ typedef struct call_pairing {
 
 static bool same_structure(const call_pairing *p, size_t i, size_t k)
 {
-    const fxtap_graph_info *golden = p->sides[0]->calls[i].graph, *target = p->sides[1]->calls[k].graph;
-    return golden != NULL && target != NULL && golden->has_keys && target->has_keys &&
-           fx_same_hash(golden->structural_key, target->structural_key);
+    return fx_same_structure(p->sides[0]->calls[i].graph, p->sides[1]->calls[k].graph);
 }
 
 static bool were_given_the_same(const call_pairing *p, size_t i, size_t k)

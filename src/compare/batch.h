@@ -35,6 +35,8 @@ typedef struct fx_group_nodes {
     fx_wiring *golden_wiring;   /* NULL until it is asked for, and where there is none; owned */
     fx_wiring *target_wiring;
     bool has_golden_wiring, has_target_wiring; /* it was looked for */
+    const bool *has_golden_partner; /* one a node, dumped or not; NULL where nodes pair by place */
+    const bool *has_target_partner;
     fx_node_pair *nodes;        /* in order of execution */
     size_t n_nodes;
 } fx_group_nodes;
@@ -115,6 +117,12 @@ typedef struct fx_node_health {
 /* Golden's graph within FX_AROUND_HOPS of a node; `health` has one entry a node of the wiring. NULL: no memory. */
 const fxtap_neighbourhood *fx_neighbourhood(fx_arena *arena, const fx_group_nodes *group, const fx_wiring *wiring,
                                             const fx_node_health *health, size_t node);
+
+/* ---- literal.c ---- */
+
+/* The detail of a pair of literals that differ becomes "eps: golden 1e-05, target 0.001" or "dim: golden [1], target [1, 2]";
+   it stays as it is where these are no numbers, or many. */
+fxtap_status fx_tell_literal(fx_arena *arena, const fxtap_tensor_info *golden, const fxtap_tensor_info *target, fxtap_pair *pair);
 
 /* ---- judge.c, run.c ---- */
 

@@ -15,7 +15,8 @@ typedef struct climb { /* from an input up one side's graph, to what has a count
     const fx_wiring *wiring;
     bool is_golden;
     const fxtap_node_info **nodes; /* by order; NULL: not dumped */
-    bool *is_paired;
+    bool *is_paired; /* its values are held against others */
+    const bool *has_partner; /* one on the other side computes the same, though it was not dumped there; NULL: not known */
     bool *is_wanted; /* reached from the input */
     size_t n;
 } climb;
@@ -72,7 +73,7 @@ static void name_nodes(const climb *c, fx_between *between)
     fxtap_buffer *out = &between->words;
     size_t n_found = 0, before = out->length;
     for (size_t i = 0; i < c->n; i++) {
-        if (!c->is_wanted[i] || c->is_paired[i] || c->nodes[i] == NULL) {
+        if (!c->is_wanted[i] || c->is_paired[i] || c->nodes[i] == NULL || (c->has_partner != NULL && c->has_partner[i])) {
             continue;
         }
         between->first = between->first == NULL ? c->nodes[i] : between->first;
@@ -91,7 +92,8 @@ static void name_nodes(const climb *c, fx_between *between)
 fxtap_status fx_name_between(const fx_group_nodes *group, const fx_wiring *wiring, bool is_golden, size_t node,
                              const char *position, fx_between *out)
 {
-    climb c = {.group = group, .wiring = wiring, .is_golden = is_golden};
+    climb c = {.group = group, .wiring = wiring, .is_golden = is_golden,
+               .has_partner = is_golden ? group->has_golden_partner : group->has_target_partner};
     bool done = begin(&c);
     if (done) {
         climb_from(&c, node, position);

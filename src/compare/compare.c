@@ -69,6 +69,45 @@ static fxtap_status copy_rules(fxtap_report *report, const fxtap_compare_options
     return copied ? FXTAP_OK : FXTAP_E_NOMEM;
 }
 
+/* FXTAP_E_NOT_FOUND, with what is like it, where a pattern matches on neither side. */
+static fxtap_status check_pattern(const fx_comparison *c, const char *pattern)
+{
+    if (pattern == NULL ||
+        fxtap_reader_check_pattern(c->target.reader, c->options->target_run, pattern, true) != FXTAP_E_NOT_FOUND) {
+        return FXTAP_OK;
+    }
+    return fxtap_reader_check_pattern(c->golden.reader, c->options->golden_run, pattern, true);
+}
+
+/* Whether a side has a node of exactly this name. */
+static fxtap_status find_name(const fx_side *side, const char *name, bool *found)
+{
+    fxtap_status status = FXTAP_OK;
+    const fxtap_graph_info *before = NULL;
+    for (size_t i = 0; i < side->n_sets && status == FXTAP_OK && !*found; i++) {
+        const fxtap_graph_info *graph = side->sets[i].step == NULL ? NULL : side->sets[i].step->graph;
+        const fxtap_node_info *const *nodes;
+        size_t n = 0;
+        if (graph != NULL && graph != before) {
+            status = fxtap_reader_nodes(side->reader, graph, &nodes, &n);
+        }
+        for (size_t k = 0; k < n && status == FXTAP_OK && !*found; k++) {
+            *found = strcmp(nodes[k]->name, name) == 0;
+        }
+        before = graph;
+    }
+    return status;
+}
+
+static fxtap_status check_explained(const fx_comparison *c)
+{
+    const char *name = c->options->explain;
+    bool found = name == NULL;
+    fxtap_status status = found ? FXTAP_OK : find_name(&c->golden, name, &found);
+    status = status == FXTAP_OK && !found ? find_name(&c->target, name, &found) : status;
+    return status != FXTAP_OK || found ? status : fx_error(FXTAP_E_NOT_FOUND, "no node is called '%s' on either side", name);
+}
+
 static fxtap_status begin(fx_comparison *c, fxtap_reader *golden, fxtap_reader *target)
 {
     c->report = fx_report_create();
@@ -96,7 +135,8 @@ static fxtap_status begin(fx_comparison *c, fxtap_reader *golden, fxtap_reader *
     if (status == FXTAP_OK && c->golden.n_sets == 0 && c->target.n_sets == 0) {
         status = fx_error_at(FXTAP_E_NOT_FOUND, fxtap_reader_path(golden), "no tensors to compare on either side");
     }
-    return status;
+    status = status == FXTAP_OK ? check_pattern(c, c->options->step_of) : status;
+    return status == FXTAP_OK ? check_explained(c) : status;
 }
 
 static fxtap_status add_details(fx_comparison *c, bool is_whole)
@@ -122,7 +162,7 @@ static fxtap_status keep_explanation(fx_comparison *c)
         return FXTAP_OK;
     }
     if (lines->length == 0) {
-        fxtap_buffer_printf(lines, "%s was paired by its place, in graphs of equal structure, or is in neither\n", c->options->explain);
+        fxtap_buffer_printf(lines, "%s was paired by its place, in graphs of equal structure\n", c->options->explain);
     }
     if (fxtap_buffer_status(lines) != FXTAP_OK) {
         return fxtap_buffer_status(lines);

@@ -3,7 +3,6 @@
 
 #include "compare/batch.h"
 #include "util/memory.h"
-#include "util/number.h"
 
 fxtap_status fx_group_wiring(fx_group_nodes *group, bool is_golden, const fx_wiring **out)
 {
@@ -45,18 +44,15 @@ static const char *differing_literal(const fx_batch *batch, const fx_node_pair *
         if (pair->io != FXTAP_INPUT || !pair->is_literal) {
             continue;
         }
+        const char *name = fx_argument_name(batch, i);
         if (pair->verdict == FXTAP_ONLY_GOLDEN || pair->verdict == FXTAP_ONLY_TARGET) {
-            return fx_arena_printf(arena, "%s: %s", fx_argument_name(batch, i), fxtap_verdict_name(pair->verdict));
+            return fx_arena_printf(arena, "%s: %s", name, fxtap_verdict_name(pair->verdict));
         }
         bool differs = fx_verdict_is_bad(pair->verdict) || pair->verdict == FXTAP_REWRITTEN;
-        if (differs && pair->golden_stats != NULL && pair->golden_stats->count == 1) {
-            char golden[FX_NUMBER_BYTES], target[FX_NUMBER_BYTES];
-            fx_double_text(fx_only_value(pair->golden_stats), golden);
-            fx_double_text(fx_only_value(pair->target_stats), target);
-            return fx_arena_printf(arena, "%s: golden %s, target %s", fx_argument_name(batch, i), golden, target);
-        }
         if (differs) {
-            return fx_arena_printf(arena, "%s: %s", fx_argument_name(batch, i), pair->detail[0] != '\0' ? pair->detail : "differs");
+            size_t length = strlen(name);
+            bool is_named = strncmp(pair->detail, name, length) == 0 && pair->detail[length] == ':';
+            return is_named ? pair->detail : fx_arena_printf(arena, "%s: %s", name, pair->detail[0] != '\0' ? pair->detail : "differs");
         }
     }
     return NULL;

@@ -99,6 +99,13 @@ static inline bool fx_same_hash(fxtap_hash128 a, fxtap_hash128 b)
     return a.high == b.high && a.low == b.low;
 }
 
+/* Whether two graphs compute the same by the same operators; of one whose kind is not known, that does not count. */
+static inline bool fx_same_structure(const fxtap_graph_info *a, const fxtap_graph_info *b)
+{
+    return a != NULL && b != NULL && a->has_keys && b->has_keys && (a->kind == 0 || b->kind == 0 || a->kind == b->kind) &&
+           fx_same_hash(a->structural_key, b->structural_key);
+}
+
 static inline bool fx_same_shape(const fxtap_tensor_info *a, const fxtap_tensor_info *b)
 {
     return a->ndim == b->ndim && (a->ndim == 0 || memcmp(a->shape, b->shape, (size_t)a->ndim * sizeof *a->shape) == 0);

@@ -82,8 +82,7 @@ static bool by_what_was_given(const graph_entry *golden, const graph_entry *targ
 
 static bool by_structural_key(const graph_entry *golden, const graph_entry *target)
 {
-    return both_have_keys(golden, target) && kinds_agree(golden, target) &&
-           fx_same_hash(golden->info->structural_key, target->info->structural_key);
+    return fx_same_structure(golden->info, target->info);
 }
 
 /* Graphs of equal structure may be of several models: those of the same modules and lines go first. */
@@ -334,8 +333,7 @@ static bool is_one_structure(const fx_group_work *work)
     if (work->n_golden != 1 || work->n_target != 1) {
         return false;
     }
-    const graph_entry golden = {.info = work->golden[0]->step->graph}, target = {.info = work->target[0]->step->graph};
-    return by_structural_key(&golden, &target);
+    return fx_same_structure(work->golden[0]->step->graph, work->target[0]->step->graph);
 }
 
 /* "3 iterations, of 1 call in golden and 2 calls in target". */

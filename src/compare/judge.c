@@ -98,8 +98,8 @@ static bool settled_by_hash(const bout *b)
 {
     const fxtap_tensor_info *g = b->golden, *t = b->target;
     return g->has_meta && t->has_meta && g->has_hash && t->has_hash &&
-           g->hash.high == t->hash.high && g->hash.low == t->hash.low && g->dtype == t->dtype &&
-           g->saved_dtype == t->saved_dtype && g->fortran_order == t->fortran_order && same_shape(b->pair);
+           fx_same_hash(g->hash, t->hash) && g->dtype == t->dtype && g->saved_dtype == t->saved_dtype &&
+           g->fortran_order == t->fortran_order && same_shape(b->pair);
 }
 
 static void take_equal(bout *b)
@@ -589,13 +589,12 @@ fxtap_status fx_judge(const fx_batch *batch, size_t i, fx_desk *desk)
         return FXTAP_OK;
     }
     fxtap_status status = judge(&b, desk);
-    if (status == FXTAP_OK && b.pair->is_literal && !batch->comparison->options->strict && fx_verdict_is_bad(b.pair->verdict)) {
+    bool is_other = b.pair->is_literal && (fx_verdict_is_bad(b.pair->verdict) || b.pair->verdict == FXTAP_REWRITTEN);
+    if (status == FXTAP_OK && is_other && !batch->comparison->options->strict) {
         b.pair->verdict = FXTAP_REWRITTEN; /* a list of sizes, a text */
     }
-    if (status == FXTAP_OK) {
-        status = add_statistics(&b);
-    }
+    status = status == FXTAP_OK ? add_statistics(&b) : status;
     fxtap_npy_close(b.golden_file);
     fxtap_npy_close(b.target_file);
-    return status;
+    return status == FXTAP_OK && is_other ? fx_tell_literal(b.arena, b.golden, b.target, b.pair) : status;
 }

@@ -57,6 +57,13 @@ uint64_t fx_key_by_place(const fx_traits *traits, size_t node)
     return is_known ? mix(trait->family, mix(trait->module, trait->line, trait->is_input), shape_key(trait)) : 0;
 }
 
+uint64_t fx_key_by_literals(const fx_traits *traits, size_t node)
+{
+    uint64_t key = fx_key_by_operator(traits, node), literals = traits->items[node].literals;
+    const fx_trait *trait = &traits->items[node];
+    return key == 0 || literals == 0 ? 0 : mix(key, literals, mix(trait->module, trait->line, 0));
+}
+
 uint64_t fx_key_by_line(const fx_traits *traits, size_t node)
 {
     const fx_trait *trait = &traits->items[node];
@@ -82,7 +89,7 @@ static uint64_t size_key(const fx_traits *traits, size_t node, double shift)
 {
     const fx_trait *trait = &traits->items[node];
     bool is_known = trait->base != 0 && !trait->is_trivial && trait->value != NULL && trait->value->has_stats &&
-                    trait->value->stats.rms > 0.0 && trait->source == node;
+                    isfinite(trait->value->stats.rms) && trait->value->stats.rms > 0.0 && trait->source == node;
     if (!is_known) {
         return 0;
     }
@@ -104,7 +111,7 @@ uint64_t fx_key_by_shifted_size(const fx_traits *traits, size_t node)
 uint64_t fx_key_by_name(const fx_traits *traits, size_t node)
 {
     const fx_exec_node *at = &traits->execution->nodes[node];
-    return traits->items[node].base == 0 ? 0 : XXH3_64bits(at->name, strlen(at->name)) | 1u;
+    return at->name == NULL ? 0 : XXH3_64bits(at->name, strlen(at->name)) | 1u;
 }
 
 uint64_t fx_key_by_operator(const fx_traits *traits, size_t node)

@@ -118,6 +118,12 @@ bool fx_is_permuting(const char *target)
     return is_one_of(target, names, sizeof names / sizeof names[0]);
 }
 
+bool fx_is_part(const char *target)
+{
+    static const char *const names[] = {"select", "slice", "narrow"};
+    return is_one_of(target, names, sizeof names / sizeof names[0]);
+}
+
 bool fx_keeps_values(const char *target)
 {
     static const char *const names[] = {"view", "reshape", "_unsafe_view", "expand", "squeeze", "slice", "_reshape_alias"};

@@ -88,7 +88,7 @@ static fxtap_pairing kind_of(const fx_node_pair *node)
     }
     bool is_known = node->golden != NULL && node->target != NULL && strcmp(node->golden->name, node->target->name) == 0;
     bool is_exact = (evidence & FX_EV_OPERATOR) != 0 && (evidence & (FX_EV_NAME | FX_EV_VALUE | place)) != 0;
-    if ((is_known && is_exact) || (node->golden == NULL && node->target == NULL)) {
+    if ((is_known && is_exact) || evidence == FX_EV_NAME) { /* that alone: plain files of one name */
         return FXTAP_PAIR_EXACT;
     }
     return (evidence & place) != 0 ? FXTAP_PAIR_SOURCE
@@ -171,8 +171,9 @@ static fxtap_status add_pair(const pairing *p, const fx_node_pair *node, size_t 
     }
     pair->verdict = golden == NULL ? FXTAP_ONLY_TARGET : target == NULL ? FXTAP_ONLY_GOLDEN : FXTAP_NOT_COMPARED;
     pair->is_literal = is_literal(&p->golden, node->golden_node, golden) || is_literal(&p->target, node->target_node, target);
-    pair->is_missing = !is_pair && (comparison->options->strict ||
-                                    (!pair->is_literal && is_expected(p, node, golden != NULL ? golden : target)));
+    bool is_called = p->group->group->n_golden > 0 && p->group->group->n_target > 0;
+    pair->is_missing = !is_pair && (comparison->options->strict || ((!pair->is_literal || !is_called) &&
+                                                                    is_expected(p, node, golden != NULL ? golden : target)));
     if (golden != NULL) {
         copied &= copy_meta(comparison, golden, &pair->golden_path, &pair->golden_dtype, &pair->ndim, &pair->shape);
     }
@@ -248,17 +249,10 @@ static fxtap_status add_rest(const pairing *p, const fx_node_pair *node, size_t 
     return status;
 }
 
-static bool is_one_call(const pairing *p, size_t g)
-{
-    const fx_exec_node *golden = &p->golden.nodes[g];
-    const fx_exec_node *target = golden->partner == FX_MISSING ? NULL : node_at(&p->target, golden->partner);
-    return target != NULL && (fx_same_operator(golden->target, target->target) || (golden->evidence & FX_EV_MAP) != 0);
-}
-
 static fxtap_status add_golden(const pairing *p, size_t g)
 {
     const fx_exec_node *golden = &p->golden.nodes[g];
-    bool is_call = is_one_call(p, g);
+    bool is_call = fx_is_one_call(&p->golden, g, &p->target);
     size_t t = is_call ? golden->partner : p->places.counterparts[g];
     if (!is_wanted(p, g, t)) {
         return FXTAP_OK;
@@ -280,8 +274,8 @@ static fxtap_status add_golden(const pairing *p, size_t g)
 static fxtap_status add_target(const pairing *p, size_t t)
 {
     const fx_exec_node *target = node_at(&p->target, t);
-    bool is_done = target == NULL || (target->partner != FX_MISSING && p->golden.nodes[target->partner].n_tensors > 0 &&
-                                      is_one_call(p, target->partner));
+    bool is_done = target == NULL ||
+                   (target->partner != FX_MISSING && fx_is_one_call(&p->golden, target->partner, &p->target));
     if (is_done || !is_wanted(p, FX_MISSING, t)) {
         return FXTAP_OK;
     }
@@ -412,6 +406,16 @@ static fxtap_status match(pairing *p, fx_arena *arena)
     return FXTAP_OK;
 }
 
+/* One flag a node, dumped or not. NULL: no memory. */
+static const bool *list_partnered(fx_batch *batch, const fx_execution *execution)
+{
+    bool *flags = fx_arena_calloc(&batch->arena, execution->n_nodes + 1, sizeof *flags);
+    for (size_t i = 0; flags != NULL && i < execution->n_nodes; i++) {
+        flags[i] = execution->nodes[i].partner != FX_MISSING;
+    }
+    return flags;
+}
+
 fxtap_status fx_pair_group(fx_batch *batch, fx_group_nodes *group)
 {
     pairing p = {.batch = batch, .group = group};
@@ -423,6 +427,11 @@ fxtap_status fx_pair_group(fx_batch *batch, fx_group_nodes *group)
     }
     if (status == FXTAP_OK) {
         status = add_all(&p);
+    }
+    if (status == FXTAP_OK && !group->group->same_structure) {
+        group->has_golden_partner = list_partnered(batch, &p.golden);
+        group->has_target_partner = list_partnered(batch, &p.target);
+        status = group->has_golden_partner == NULL || group->has_target_partner == NULL ? FXTAP_E_NOMEM : FXTAP_OK;
     }
     group->golden_wiring = p.golden.wiring;
     group->target_wiring = p.target.wiring;

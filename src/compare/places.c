@@ -31,16 +31,17 @@ static void join(const placing *p, size_t golden, size_t target)
     *partner_of_target(p, target) = golden;
 }
 
-/* Whether both call one operator, so that their arguments stand in the same places. */
+bool fx_is_one_call(const fx_execution *golden, size_t g, const fx_execution *target)
+{
+    const fx_exec_node *left = &golden->nodes[g];
+    const fx_exec_node *right = left->partner == FX_MISSING ? NULL : &target->nodes[left->partner];
+    return right != NULL && left->n_tensors > 0 && right->n_tensors > 0 &&
+           (fx_same_operator(left->target, right->target) || (left->evidence & FX_EV_MAP) != 0);
+}
+
 static bool is_same_call(const placing *p, size_t g)
 {
-    const fx_exec_node *golden = &p->golden->nodes[g];
-    if (golden->partner == FX_MISSING) {
-        return false;
-    }
-    const fx_exec_node *target = &p->target->nodes[golden->partner];
-    return golden->n_tensors > 0 && target->n_tensors > 0 &&
-           (fx_same_operator(golden->target, target->target) || (golden->evidence & FX_EV_MAP) != 0);
+    return fx_is_one_call(p->golden, g, p->target);
 }
 
 static size_t source_at(const fx_execution *execution, size_t node, const char *position)
@@ -178,8 +179,8 @@ static bool index_of(const fx_execution *execution, const fxtap_tensor_info *ten
 {
     /* a getitem has no tensors of its own: its value is one of its producer's */
     const fx_exec_node *at = &execution->nodes[node];
-    size_t producer;
-    if (at->n_tensors == 0 && execution->wiring != NULL && fx_wiring_producer(execution->wiring, node, "0", &producer)) {
+    size_t producer, index;
+    if (at->n_tensors == 0 && fx_execution_item(execution, node, &producer, &index)) {
         at = &execution->nodes[producer];
     }
     for (size_t i = at->first_tensor; i < at->first_tensor + at->n_tensors; i++) {
@@ -209,9 +210,8 @@ static void join_results(const placing *p, size_t g)
 
 static void note_counterpart(const placing *p, size_t g)
 {
-    size_t t = p->golden->nodes[g].partner, producer;
-    bool is_item = p->golden->nodes[g].n_tensors == 0 && p->golden->wiring != NULL &&
-                   fx_wiring_producer(p->golden->wiring, g, "0", &producer);
+    size_t t = p->golden->nodes[g].partner, producer, index;
+    bool is_item = p->golden->nodes[g].n_tensors == 0 && fx_execution_item(p->golden, g, &producer, &index);
     size_t node = is_item ? producer : g;
     if (p->out->counterparts[node] == FX_MISSING) {
         p->out->counterparts[node] = t;

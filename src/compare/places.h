@@ -13,6 +13,9 @@ typedef struct fx_places {
     size_t *counterparts; /* of each golden node: target's node that yields its result; FX_MISSING: none */
 } fx_places;
 
+/* Whether golden's node and its partner call one operator, so that their arguments stand in the same places. */
+bool fx_is_one_call(const fx_execution *golden, size_t g, const fx_execution *target);
+
 /*
  * What the map says comes first. Results of paired nodes pair; inputs do by place where the operator is one (in the order that
  * the wiring says, where it does not count), of operators that the map made a pair by the argument's name where both have it;

@@ -381,7 +381,7 @@ static void write_origins(fxtap_json *json, const page *p)
         const fxtap_origin *origin = &report->origins[i];
         fxtap_json_begin_object(json, NULL);
         fxtap_json_uint(json, "pair", p->row_of[origin->pair - report->pairs]);
-        fxtap_json_string(json, "reason", fx_origin_reason_text(origin->reason));
+        fxtap_json_string(json, "reason", origin->pair->target[0] == '\0' ? "" : fx_origin_reason_text(origin->reason));
         fxtap_json_double(json, "input_error", origin->input_error);
         fxtap_json_double(json, "growth", origin->growth);
         fxtap_json_uint(json, "carried", origin->n_carried);

@@ -7,6 +7,7 @@
 #include "compare/rules.h"
 
 #define SHOWN_EXAMPLES 3
+#define SHOWN_STEPS 8
 #define SHOWN_WARNINGS 5
 
 static uint64_t bad_count(const fxtap_report *report)
@@ -161,12 +162,50 @@ static void example(const fx_page *p, const fxtap_pair *pair)
     fx_page_label(p, "");
     fx_page_text(p, pair->name, p->width - 10, false);
     fxtap_buffer_text(p->out, "\n");
-    if (pair->detail[0] != '\0') {
+    bool is_told = false; /* by its origin */
+    for (size_t i = 0; i < p->report->n_origins && !is_told; i++) {
+        is_told = p->report->origins[i].pair == pair;
+    }
+    if (pair->detail[0] != '\0' && !is_told) {
         fx_page_label(p, "");
         fxtap_buffer_text(p->out, "  ");
         fx_page_wrapped(p, pair->detail, 12);
         fxtap_buffer_text(p->out, "\n");
     }
+}
+
+static bool has_step(const fxtap_report *report, bool is_golden, int64_t step, size_t n_groups)
+{
+    for (size_t i = 0; i < n_groups; i++) {
+        if ((is_golden ? report->groups[i].step : report->groups[i].target_step) == step) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* "all of steps 3, 4, which golden did not run": no graph of the other side has such a step. */
+static void surplus_steps(const fx_page *p, bool is_golden)
+{
+    const fxtap_report *report = p->report;
+    fxtap_buffer line;
+    fxtap_buffer_init(&line);
+    size_t n = 0;
+    for (size_t i = 0; i < report->n_groups; i++) {
+        int64_t step = is_golden ? report->groups[i].step : report->groups[i].target_step;
+        int64_t other = is_golden ? report->groups[i].target_step : report->groups[i].step;
+        bool is_new = step >= 0 && other < 0 && !has_step(report, !is_golden, step, report->n_groups) &&
+                      !has_step(report, is_golden, step, i);
+        if (is_new && ++n <= SHOWN_STEPS) {
+            fxtap_buffer_printf(&line, "%s%" PRId64, n > 1 ? ", " : "", step);
+        }
+    }
+    if (n > 0 && fxtap_buffer_status(&line) == FXTAP_OK) {
+        fx_page_label(p, "");
+        fxtap_buffer_printf(p->out, "all of step%s %s%s, which %s did not run\n", n > 1 ? "s" : "", line.bytes,
+                            n > SHOWN_STEPS ? ", ..." : "", is_golden ? "target" : "golden");
+    }
+    fxtap_buffer_clear(&line);
 }
 
 /* The first few pairs of a verdict that asks for a look; with `only_missing`, of those that should have a counterpart. */
@@ -237,6 +276,9 @@ static void troubles(const fx_page *p)
         bool is_shown = only_missing ? has_missing(p->report, kinds[i].verdict) : p->report->counts[kinds[i].verdict] > 0;
         if (is_shown && !(kinds[i].is_told && p->report->n_origins > 0)) {
             fxtap_buffer_printf(p->out, "\n%s\n", kinds[i].title);
+            if (kinds[i].verdict == FXTAP_ONLY_GOLDEN || kinds[i].verdict == FXTAP_ONLY_TARGET) {
+                surplus_steps(p, kinds[i].verdict == FXTAP_ONLY_GOLDEN);
+            }
             examples(p, kinds[i].verdict, only_missing);
         }
     }

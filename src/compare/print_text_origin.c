@@ -95,7 +95,7 @@ static void error_lines(const fx_page *p, const fxtap_pair *pair)
 {
     fx_page_label(p, "error");
     if (!pair->measured) {
-        fx_page_text(p, pair->detail, p->width - 10, false);
+        fx_page_wrapped(p, pair->detail, 10);
         fxtap_buffer_text(p->out, "\n");
         return;
     }
@@ -227,7 +227,10 @@ static void heading(const fx_page *p, const fxtap_origin *origin, bool is_first)
         fx_page_text(p, origin->other_target, p->width - 40, false);
         fxtap_buffer_text(p->out, " in target");
     }
-    fxtap_buffer_printf(p->out, "\n        %s\n", fx_origin_reason_text(origin->reason));
+    fxtap_buffer_text(p->out, "\n");
+    if (origin->pair->target[0] != '\0') { /* a plain file has no inputs of which anything is known */
+        fxtap_buffer_printf(p->out, "        %s\n", fx_origin_reason_text(origin->reason));
+    }
     int64_t step;
     if (fx_update_before(p->report, origin, &step)) {
         char line[160];

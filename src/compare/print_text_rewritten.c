@@ -1,11 +1,13 @@
 /* print_text_rewritten.c - what differs because the two programs are written differently, for a terminal. */
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "compare/page_text.h"
 
 #define SHOWN 3
 #define MOST_REGIONS 64
+#define MOST_LITERALS 64
 
 /* One operator, or several, against others: how often, and how their results compare. */
 typedef struct region {
@@ -13,9 +15,24 @@ typedef struct region {
     uint64_t n, n_bad;
 } region;
 
+/* The operator of the side that has fewer: what the others compute in its place. */
+static void find_operator(const fxtap_pair *pair, char *out, size_t n_bytes)
+{
+    bool is_target = pair->n_target_operators < pair->n_golden_operators && pair->target_name != NULL;
+    const char *from = is_target ? strchr(pair->target_name, '-') : NULL, *end = from == NULL ? NULL : strstr(from, ".OUTPUT");
+    if (end != NULL) {
+        snprintf(out, n_bytes, "%.*s", (int)(end - from - 1), from + 1);
+    } else {
+        snprintf(out, n_bytes, "%s", pair->target);
+    }
+}
+
 static bool is_same_kind(const fxtap_pair *a, const fxtap_pair *b)
 {
-    return strcmp(a->target, b->target) == 0 && a->n_golden_operators == b->n_golden_operators &&
+    char left[128], right[128];
+    find_operator(a, left, sizeof left);
+    find_operator(b, right, sizeof right);
+    return strcmp(left, right) == 0 && a->n_golden_operators == b->n_golden_operators &&
            a->n_target_operators == b->n_target_operators;
 }
 
@@ -61,7 +78,9 @@ static void region_line(const fx_page *p, const region *r)
 {
     const fxtap_pair *pair = r->first;
     fx_page_label(p, "");
-    operator_name(p, pair->target);
+    char operator[128];
+    find_operator(pair, operator, sizeof operator);
+    operator_name(p, operator);
     fxtap_buffer_printf(p->out, ": %" PRIu32 " operator%s against %" PRIu32, pair->n_golden_operators,
                         pair->n_golden_operators == 1 ? "" : "s", pair->n_target_operators);
     if (r->n > 1) {
@@ -113,16 +132,6 @@ static void alone_line(const fx_page *p, fxtap_verdict verdict)
     fxtap_buffer_clear(&names);
 }
 
-static void literal_line(const fx_page *p, const fxtap_pair *pair)
-{
-    fx_page_label(p, "");
-    fx_page_text(p, pair->name, p->width - 50, false);
-    if (pair->golden_stats != NULL && pair->golden_stats->count == 1 && pair->target_stats->count == 1) {
-        fx_page_two_numbers(p, ": golden ", fx_only_value(pair->golden_stats), ", target ", fx_only_value(pair->target_stats));
-    }
-    fxtap_buffer_text(p->out, "\n");
-}
-
 /* With `strict` a literal that differs is a difference; where there are origins, these do not list it. */
 static bool is_other_literal(const fxtap_report *report, const fxtap_pair *pair)
 {
@@ -130,38 +139,84 @@ static bool is_other_literal(const fxtap_report *report, const fxtap_pair *pair)
            (pair->is_literal && pair->verdict == FXTAP_DIFFERENT && report->n_origins > 0);
 }
 
-static uint64_t count_literals(const fxtap_report *report)
+static bool is_same_literal(const fxtap_pair *a, const fxtap_pair *b)
 {
-    uint64_t n = 0;
-    for (size_t i = 0; i < report->n_pairs; i++) {
-        n += is_other_literal(report, &report->pairs[i]);
-    }
-    return n;
+    return strcmp(a->node, b->node) == 0 && strcmp(a->position, b->position) == 0 && strcmp(a->detail, b->detail) == 0;
 }
 
-static void literals(const fx_page *p, uint64_t n)
+/* "native_layer_norm_2 eps: golden 1e-05, target 0.001, in 3 calls" */
+static void literal_line(const fx_page *p, const fxtap_pair *pair, uint64_t n)
 {
-    uint64_t shown = 0;
-    for (size_t i = 0; i < p->report->n_pairs && shown < n && shown < SHOWN; i++) {
-        if (is_other_literal(p->report, &p->report->pairs[i])) {
-            literal_line(p, &p->report->pairs[i]);
-            shown++;
-        }
+    fxtap_buffer line;
+    fxtap_buffer_init(&line);
+    bool is_told = pair->detail[0] != '\0';
+    fxtap_buffer_printf(&line, "%s%s%s", is_told ? pair->node : pair->name, is_told ? " " : "", pair->detail);
+    if (n > 1) {
+        fxtap_buffer_printf(&line, ", in %" PRIu64 " calls", n);
     }
-    if (n > shown) {
+    if (fxtap_buffer_status(&line) == FXTAP_OK) {
+        fx_page_label(p, "");
+        fx_page_wrapped(p, line.bytes, 10);
+        fxtap_buffer_text(p->out, "\n");
+    }
+    fxtap_buffer_clear(&line);
+}
+
+typedef struct literal { /* the same in one call or more */
+    const fxtap_pair *first;
+    uint64_t n;
+} literal;
+
+static void literals(const fx_page *p)
+{
+    literal found[MOST_LITERALS];
+    size_t n = 0;
+    uint64_t n_more = 0;
+    for (size_t i = 0; i < p->report->n_pairs; i++) {
+        const fxtap_pair *pair = &p->report->pairs[i];
+        if (!is_other_literal(p->report, pair)) {
+            continue;
+        }
+        size_t at = 0;
+        while (at < n && !is_same_literal(found[at].first, pair)) {
+            at++;
+        }
+        if (at == MOST_LITERALS) {
+            n_more++;
+            continue;
+        }
+        if (at == n) {
+            found[n++] = (literal){.first = pair};
+        }
+        found[at].n++;
+        n_more += at >= SHOWN;
+    }
+    for (size_t i = 0; i < n && i < SHOWN; i++) {
+        literal_line(p, found[i].first, found[i].n);
+    }
+    if (n_more > 0) {
         fx_page_label(p, "");
         fxtap_buffer_text(p->out, "and ");
-        fx_page_counted(p, n - shown, "more number in the code\n", "more numbers in the code\n");
+        fx_page_counted(p, n_more, "more number in the code\n", "more numbers in the code\n");
     }
+}
+
+static bool any_literal(const fxtap_report *report)
+{
+    for (size_t i = 0; i < report->n_pairs; i++) {
+        if (is_other_literal(report, &report->pairs[i])) {
+            return true;
+        }
+    }
+    return false;
 }
 
 void fx_page_rewritten(const fx_page *p)
 {
     region regions[MOST_REGIONS];
     size_t n = list_regions(p->report, regions);
-    uint64_t n_literals = count_literals(p->report);
     uint64_t n_alone = p->report->counts[FXTAP_ONLY_GOLDEN] + p->report->counts[FXTAP_ONLY_TARGET];
-    if (n == 0 && n_literals == 0 && n_alone <= p->report->n_missing) {
+    if (n == 0 && !any_literal(p->report) && n_alone <= p->report->n_missing) {
         return;
     }
     fxtap_buffer_text(p->out, "\nWritten differently\n");
@@ -172,7 +227,7 @@ void fx_page_rewritten(const fx_page *p)
         fx_page_label(p, "");
         fxtap_buffer_printf(p->out, "and %zu more kinds\n", n - 2 * SHOWN);
     }
-    literals(p, n_literals);
+    literals(p);
     alone_line(p, FXTAP_ONLY_GOLDEN);
     alone_line(p, FXTAP_ONLY_TARGET);
 }

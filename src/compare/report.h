@@ -99,9 +99,9 @@ void fx_report_sort_warnings(fxtap_report *report); /* the same order whoever ca
 /* `pair` is the index that the origin's pair has, or will have, in the report. */
 fxtap_status fx_report_add_origin(fxtap_report *report, const fxtap_origin *origin, size_t pair);
 fxtap_status fx_report_add_group(fxtap_report *report, const fxtap_group *group);
-/* Counts verdicts and pairings, finds the first non-finite pair. */
 /* A pair of both sides that was judged beyond the first difference becomes what it would be, had it not been. */
 void fx_pair_forget(fxtap_pair *pair);
+/* Counts verdicts and pairings, finds the first non-finite pair. */
 void fx_report_tally(fxtap_report *report);
 /* The value of a single element. The mean is over finite elements: of an infinity alone, there is none. */
 double fx_only_value(const fxtap_stats *stats);

@@ -51,6 +51,12 @@ static const double *load(fx_arena *arena, fx_trait *trait)
     return trait->samples;
 }
 
+/* A NaN is near another, and no number. */
+static bool is_near(double a, double b, double distance)
+{
+    return a == b || (isnan(a) && isnan(b)) || fabs(a - b) <= distance;
+}
+
 fx_sampling fx_compare_samples(fx_arena *arena, fx_trait *golden, fx_trait *target)
 {
     const double *a = load(arena, golden), *b = load(arena, target);
@@ -59,7 +65,7 @@ fx_sampling fx_compare_samples(fx_arena *arena, fx_trait *golden, fx_trait *targ
     }
     double largest = fmax(golden->value->stats.abs_max, target->value->stats.abs_max);
     for (size_t i = 0; i < N_SAMPLES; i++) {
-        if (fabs(a[i] - b[i]) > WITHIN * largest) {
+        if (!is_near(a[i], b[i], WITHIN * largest)) {
             return FX_SAMPLES_DIFFER;
         }
     }

@@ -52,6 +52,41 @@ static fxtap_status open_side(fx_comparison *comparison, fx_side *side, fxtap_re
     return list_sets(side);
 }
 
+static int64_t rank_of(const fx_side *side, const fxtap_step_info *step)
+{
+    return fxtap_reader_rank(side->reader, step->graph->rank_i)->rank;
+}
+
+/* ": there are steps 0 to 2": what there is in place of the last part that was asked for; nothing where that is not known. */
+static void tell_what_is_there(const fx_side *side, char *out, size_t n_bytes)
+{
+    static const char *const names[] = {"step", "graph", "rank"};
+    fxtap_tensor_query query = side->query;
+    int64_t *parts[] = {&query.step, &query.graph, &query.rank};
+    out[0] = '\0';
+    for (int part = 0; part < 3 && out[0] == '\0'; part++) {
+        const fxtap_step_info **steps = NULL;
+        size_t n = 0;
+        bool is_given = *parts[part] >= 0;
+        *parts[part] = -1;
+        if (!is_given || fxtap_reader_query_steps(side->reader, &query, &steps, &n) != FXTAP_OK) {
+            continue;
+        }
+        int64_t first = INT64_MAX, last = -1;
+        for (size_t i = 0; i < n; i++) {
+            int64_t value = part == 0 ? steps[i]->step : part == 1 ? (int64_t)steps[i]->graph->graph : rank_of(side, steps[i]);
+            first = value < first ? value : first;
+            last = value > last ? value : last;
+        }
+        fx_free(steps);
+        if (n > 0 && first == last) {
+            snprintf(out, n_bytes, ": there is %s %" PRId64, names[part], first);
+        } else if (n > 0) {
+            snprintf(out, n_bytes, ": there are %ss %" PRId64 " to %" PRId64, names[part], first, last);
+        }
+    }
+}
+
 fxtap_status fx_side_check(const fx_comparison *comparison, const fx_side *side)
 {
     const fxtap_compare_options *options = comparison->options;
@@ -77,8 +112,12 @@ fxtap_status fx_side_check(const fx_comparison *comparison, const fx_side *side)
         snprintf(pair, sizeof pair, " (golden's step %" PRId64 " was to be compared with target's step %" PRId64 ")",
                  options->golden_step, options->target_step);
     }
-    return used == 0 ? FXTAP_OK : fx_error_at(FXTAP_E_NOT_FOUND, fxtap_reader_path(side->reader), "no tensors of %s%s",
-                                              text, pair);
+    if (used == 0) {
+        return FXTAP_OK;
+    }
+    char there[64];
+    tell_what_is_there(side, there, sizeof there);
+    return fx_error_at(FXTAP_E_NOT_FOUND, fxtap_reader_path(side->reader), "no tensors of %s%s%s", text, there, pair);
 }
 
 typedef struct opening {

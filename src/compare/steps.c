@@ -145,10 +145,33 @@ static bool has_single_calls(const fx_calls *calls)
     return calls->n_steps == calls->n;
 }
 
+static double count_nodes(const fx_calls *calls, size_t end)
+{
+    double n = 0.0;
+    for (size_t i = 0; i < end; i++) {
+        n += (double)calls->sets[i]->step->graph->n_nodes;
+    }
+    return n;
+}
+
+/* By its size, whether what does not repeat is one iteration of the other side, or all that the other side repeats: layers. */
+static bool is_one_iteration(const fx_calls *once, const fx_calls *repeating)
+{
+    double size = count_nodes(once, once->n), first = count_nodes(repeating, repeating->first[1]);
+    return size * size < first * count_nodes(repeating, repeating->n); /* nearer to the one, as factors go */
+}
+
 void fx_calls_balance(fx_calls *golden, fx_calls *target)
 {
     if (golden->n_steps == target->n_steps || golden->n_steps == 0 || target->n_steps == 0) {
         return;
+    }
+    if (golden->is_repeating != target->is_repeating) {
+        fx_calls *once = golden->is_repeating ? target : golden, *repeating = once == golden ? target : golden;
+        if (is_one_iteration(once, repeating)) {
+            take_as_one(once, once->n_steps);
+            return;
+        }
     }
     fx_calls *more = golden->n_steps > target->n_steps ? golden : target, *fewer = more == golden ? target : golden;
     if (!golden->is_repeating || !target->is_repeating) {

@@ -3,7 +3,8 @@
  *
  * A call is of a *class*: the kind of its graph and the first line of code in it, so that a recompilation is of the class of
  * what it replaces. An iteration is what the sequence of classes repeats; where nothing repeats, it begins where the first
- * class comes again after another one; where that leaves the sides with different numbers, everything is one.
+ * class comes again after another one; where that leaves the sides with different numbers, everything is one; but where one side alone repeats
+ * itself, and an iteration of it is about as large as all of the other side, that is one iteration, too.
  */
 #ifndef FX_COMPARE_STEPS_H
 #define FX_COMPARE_STEPS_H

@@ -223,6 +223,9 @@ static void fill_node(fx_traits *traits, size_t i)
     if (node->target == NULL) {
         return; /* a place without a node */
     }
+    if (node->target[0] == '\0' && node->n_tensors > 0) {
+        return; /* a plain file: its name alone tells */
+    }
     fxtap_node_op op = op_of(execution, i);
     trait->is_input = op == FXTAP_OP_PLACEHOLDER || op == FXTAP_OP_GET_ATTR;
     bool is_link = op == FXTAP_OP_PLACEHOLDER && execution->wiring != NULL && !fx_wiring_is_placeholder(execution->wiring, i);
@@ -238,6 +241,7 @@ static void fill_node(fx_traits *traits, size_t i)
         }
         trait->is_commutative = fx_is_commutative(target);
         trait->is_permuting = fx_is_permuting(target);
+        trait->is_part = fx_is_part(target);
     }
     trait->line = trait->is_input ? 0 : line_of(node->info);
     trait->is_trivial = trait->value != NULL && fx_tensor_is_trivial(trait->value);

@@ -20,6 +20,7 @@ typedef struct fx_trait {
     bool is_tuple;     /* its results are taken out by getitem: these are the values */
     bool is_output;    /* what a graph gives back: it reads results, and yields nothing */
     bool is_permuting; /* its elements are its input's, elsewhere: statistics do not tell the two apart */
+    bool is_part;      /* a part of its input, which the numbers in the code choose */
     bool is_commutative;
     bool is_trivial;   /* `value` says little */
     bool is_sampled;   /* `samples` were looked for */
@@ -68,6 +69,8 @@ bool fx_is_commutative(const char *target);
 /* Whether a node's value is its first input's, as it is; the second: where it has the same shape. */
 bool fx_passes_on(const char *target);
 bool fx_keeps_values(const char *target);
+/* Whether a result is a part of the first input, which an index or a range chooses. */
+bool fx_is_part(const char *target);
 /* Whether the elements of a result are the input's in another order. */
 bool fx_is_permuting(const char *target);
 

@@ -19,7 +19,7 @@ enum weight {
     W_MODULE = 3, W_OTHER_MODULE = -3,
     W_LINE = 3, W_OTHER_LINE = -1,
     W_SHAPE = 2, W_OTHER_COUNT = -12, W_RESHAPED = -4, /* the last where the operators differ, too */
-    W_LITERALS = 1,
+    W_LITERALS = 1, W_PART = 6, W_OTHER_PART = -3, /* of a select or a slice the numbers say which part */
     W_INPUT = 4, W_THROUGH = 2, W_INPUT_AGAINST = -6,
     W_USER = 6, W_MORE_USERS = 8, W_GIVEN_BACK = 10, W_USER_AGAINST = -4,
     W_NAME = 8,
@@ -115,7 +115,9 @@ static void weigh_place(weighing *w)
         add(w, g->line == t->line ? W_LINE : W_OTHER_LINE, g->line == t->line ? FX_EV_LINE : 0);
     }
     if (g->base == t->base && g->literals == t->literals) {
-        add(w, W_LITERALS, FX_EV_LITERALS);
+        add(w, g->is_part ? W_PART : W_LITERALS, FX_EV_LITERALS);
+    } else if (g->base == t->base && g->is_part) {
+        add(w, W_OTHER_PART, 0);
     }
     const char *a = node_of(w->golden, w->g)->name, *b = node_of(w->target, w->t)->name;
     bool is_unwired = w->golden->execution->wiring == NULL || w->target->execution->wiring == NULL;
@@ -221,16 +223,28 @@ static size_t source_at(const fx_traits *traits, size_t node, size_t edge)
     return traits->items[fx_wiring_inputs(traits->execution->wiring, node, &n_inputs)[edge]].source;
 }
 
+typedef struct edges { /* [first, end) of a node's inputs */
+    size_t first, end;
+} edges;
+
+/* Which of a node's inputs may stand at `position`: as a rule the one of the same number; any where the order does not count. */
+static edges find_edges(const fx_wiring *wiring, size_t node, size_t edge, const char *position, bool is_free)
+{
+    size_t n_inputs;
+    fx_wiring_inputs(wiring, node, &n_inputs);
+    bool is_here = !is_free && edge < n_inputs && strcmp(fx_wiring_position(wiring, node, edge), position) == 0;
+    return is_here ? (edges){edge, edge + 1} : (edges){0, n_inputs};
+}
+
 /* What target's node reads at this place, and how that agrees; where the order does not count, the best of all. */
 static agreement compare_input(const weighing *w, size_t edge, bool is_free)
 {
     const fx_wiring *golden = w->golden->execution->wiring, *target = w->target->execution->wiring;
     const char *position = fx_wiring_position(golden, w->g, edge);
-    size_t n_inputs;
     agreement best = UNKNOWN;
     bool is_first = true;
-    fx_wiring_inputs(target, w->t, &n_inputs);
-    for (size_t k = 0; k < n_inputs; k++) {
+    edges some = find_edges(target, w->t, edge, position, is_free);
+    for (size_t k = some.first; k < some.end; k++) {
         if (is_free || strcmp(fx_wiring_position(target, w->t, k), position) == 0) {
             agreement found = compare_sources(w, source_at(w->golden, w->g, edge), source_at(w->target, w->t, k));
             best = is_first || found > best ? found : best;
@@ -318,7 +332,7 @@ size_t fx_count_results(const fx_traits *golden, size_t g, const fx_traits *targ
 /* Golden's reader is paired: what does its partner read at that place? */
 static agreement compare_user(const weighing *w, fx_user user)
 {
-    size_t partner = node_of(w->golden, user.node)->partner, n_inputs;
+    size_t partner = node_of(w->golden, user.node)->partner;
     if (partner == FX_MISSING || w->golden->items[user.node].base != w->target->items[partner].base) {
         return UNKNOWN;
     }
@@ -329,8 +343,8 @@ static agreement compare_user(const weighing *w, fx_user user)
     if (w->golden->items[user.node].is_output && user.edge >= fx_count_results(w->golden, user.node, w->target, partner)) {
         return UNKNOWN;
     }
-    fx_wiring_inputs(target, partner, &n_inputs);
-    for (size_t k = 0; k < n_inputs; k++) {
+    edges some = find_edges(target, partner, user.edge, position, is_free);
+    for (size_t k = some.first; k < some.end; k++) {
         if (is_free || strcmp(fx_wiring_position(target, partner, k), position) == 0) {
             size_t source = source_at(w->target, partner, k);
             if (source == w->t) {

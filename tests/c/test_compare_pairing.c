@@ -7,7 +7,9 @@
 
 #include "compare/map.h"
 #include "compare/report.h"
+#include "compare/traits.h"
 #include "fxtap/dump.h"
+#include "fxtap/npy.h"
 #include "support_compare.h"
 #include "support_graph.h"
 #include "support_tree.h"
@@ -418,6 +420,39 @@ static void a_map_pairs_nodes_and_tensors(void **state)
     fxtap_report_free(report);
 }
 
+static fx_sampling sample(const sides *both, const float *golden, const float *target, int64_t n)
+{
+    const float *values[] = {golden, target};
+    const char *roots[] = {both->golden, both->target};
+    char paths[2][256];
+    fxtap_tensor_info infos[2] = {{0}};
+    fx_trait traits[2] = {{0}};
+    fx_arena arena;
+    fx_arena_init(&arena);
+    for (int side = 0; side < 2; side++) {
+        snprintf(paths[side], sizeof paths[side], "%s/a.npy", roots[side]);
+        const fxtap_view view = {.data = values[side], .dtype = FXTAP_FLOAT32, .ndim = 1, .shape = &n};
+        remove(paths[side]);
+        assert_int_equal(fxtap_npy_save(paths[side], &view), FXTAP_OK);
+        infos[side].path = paths[side];
+        infos[side].stats.abs_max = 4.0;
+        traits[side].value = &infos[side];
+    }
+    fx_sampling found = fx_compare_samples(&arena, &traits[0], &traits[1]);
+    fx_arena_clear(&arena);
+    return found;
+}
+
+/* The same elements in another order have equal statistics: a NaN that stands elsewhere is what differs. */
+static void samples_that_are_not_finite_count(void **state)
+{
+    assert_int_equal(sample(*state, (float[]){NAN, 4, 4}, (float[]){NAN, 4, 4}, 3), FX_SAMPLES_AGREE);
+    assert_int_equal(sample(*state, (float[]){NAN, 4, 4}, (float[]){4, 4, NAN}, 3), FX_SAMPLES_DIFFER);
+    assert_int_equal(sample(*state, (float[]){INFINITY, 4}, (float[]){INFINITY, 4}, 2), FX_SAMPLES_AGREE);
+    assert_int_equal(sample(*state, (float[]){INFINITY, 4}, (float[]){-INFINITY, 4}, 2), FX_SAMPLES_DIFFER);
+    assert_int_equal(sample(*state, (float[]){1, 4}, (float[]){1.01f, 4}, 2), FX_SAMPLES_AGREE);
+}
+
 static const char *applied(const char *text, const char *name)
 {
     static char buffer[64];
@@ -470,6 +505,7 @@ int main(void)
         SIDED(only_what_should_be_there_is_missing),
         SIDED(replicas_whose_graphs_differ_are_aligned),
         SIDED(a_map_pairs_nodes_and_tensors),
+        SIDED(samples_that_are_not_finite_count),
         cmocka_unit_test(a_map_carries_over_what_stars_took),
         cmocka_unit_test(a_map_that_is_none_names_the_line),
     };

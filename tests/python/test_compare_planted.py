@@ -125,7 +125,7 @@ class Literals(nn.Module):
     [
         ({"eps": 0.1}, "native_layer_norm", "eps: golden 1e-05, target 0.1"),
         ({"slope": 0.3}, "leaky_relu", "negative_slope: golden 0.1, target 0.3"),
-        ({"shift": 3}, "roll", "shifts: golden 2.0, target 3.0"),
+        ({"shift": 3}, "roll", "shifts: golden [2], target [3]"),
     ],
 )
 def test_operator_with_another_literal_is_the_origin(

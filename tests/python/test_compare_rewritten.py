@@ -11,7 +11,7 @@ import pytest
 import torch
 
 import fxtap
-from dumps import run
+from dumps import dumping, run
 
 Function = Callable[..., torch.Tensor]
 
@@ -45,7 +45,7 @@ def test_another_number_is_another_program(tmp_path: Path) -> None:
     report = both(tmp_path, lambda x: x - 1, lambda x: x - 1.5, X)
     assert report.verdict == "different"
     (origin,) = report.origins
-    assert origin.pair.node == "sub" and origin.literal == "other: golden 1.0, target 1.5"
+    assert origin.pair.node == "sub" and origin.literal == "other: golden 1, target 1.5"
     harmless = both(tmp_path / "b", lambda x: torch.clamp(x, -50, 50), lambda x: torch.clamp(x, -60, 60), X)
     assert harmless.verdict == "same" and harmless.counts["written differently"] == 2
     strict = fxtap.compare(tmp_path / "b/golden", tmp_path / "b/target", strict=True)
@@ -113,3 +113,69 @@ def test_an_explanation_names_evidence_and_rivals(tmp_path: Path) -> None:
     assert report.explanation.startswith("golden tanh (graph ") and "operator" in report.explanation
     assert "another value" in report.explanation.partition("against")[2]
     assert fxtap.compare(tmp_path / "golden", tmp_path / "golden", explain="tanh").explanation is not None
+
+
+@pytest.mark.parametrize(
+    ("golden", "target", "told"),
+    [
+        (lambda x: x.sum([1], True), lambda x: x.sum([1, 0], True), "dim: golden [1], target [1, 0]"),
+        (lambda x: torch.flip(x, [0]), lambda x: torch.flip(x, [0, 1]), "dims: golden [0], target [0, 1]"),
+        (lambda x: torch.softmax(x, -1), lambda x: torch.softmax(x, 0), "dim: golden -1, target 0"),
+        (lambda x: x[:, 1:].sin(), lambda x: x[:, 2:].sin(), "start: golden 1, target 2"),
+    ],
+)
+def test_lists_and_numbers_in_the_code_are_told_as_they_are(
+    golden: Function, target: Function, told: str, tmp_path: Path
+) -> None:
+    report = both(tmp_path, golden, target, X)
+    assert told in {pair.detail for pair in report.pairs if pair.verdict == "written differently"}
+    assert [origin.literal for origin in report.origins if origin.literal is not None] == [told]
+    assert f" {told}\n" in report.to_text()
+
+
+def test_a_literal_is_told_once_for_all_calls(tmp_path: Path) -> None:
+    def norm(epsilon: float) -> Function:
+        return lambda x: torch.nn.functional.layer_norm(x, (6,), eps=epsilon)
+
+    for side, epsilon in (("golden", 1e-5), ("target", 1e-3)):
+        torch.compiler.reset()
+        program = torch.compile(norm(epsilon), backend=dumping(tmp_path / side))
+        for _ in range(3):
+            program(X)
+    text = fxtap.compare(tmp_path / "golden", tmp_path / "target").to_text()
+    assert "          native_layer_norm eps: golden 1e-05, target 0.001, in 3 calls\n" in text
+
+
+@pytest.mark.parametrize("n_golden", [1, 2])
+def test_iterations_that_one_side_ran_more_are_missing(n_golden: int, tmp_path: Path) -> None:
+    def model(cut: bool) -> Function:
+        def forward(x: torch.Tensor) -> torch.Tensor:
+            y = torch.sin(x) * 2
+            if cut:
+                torch._dynamo.graph_break()
+            return torch.tanh(y + 1)
+
+        return forward
+
+    for side, cut, n in (("golden", True, n_golden), ("target", False, 3)):
+        torch.compiler.reset()
+        program = torch.compile(model(cut), backend=dumping(tmp_path / side))
+        for step in range(n):
+            program(X + step)
+    report = fxtap.compare(tmp_path / "golden", tmp_path / "target")
+    assert report.verdict == "different" and report.counts["same"] > 0
+    assert report.steps is not None and f"{n_golden} iteration" in report.steps and "3 in target" in report.steps
+    told = {pair.target_step for pair in report.pairs if pair.verdict == "only in target"}
+    assert told == set(range(n_golden, 3)) and not report.counts["different"]
+    assert "Written differently" not in report.to_text()  # nor are the numbers in the code of what did not run
+
+
+def test_names_that_do_not_exist_are_told(tmp_path: Path) -> None:
+    report = both(tmp_path, lambda x: x.sin(), lambda x: x.sin() + 1, X, explain="sin")
+    assert report.explanation is not None and "(graph " in report.explanation and ", step 0)" in report.explanation
+    golden, target = tmp_path / "golden", tmp_path / "target"
+    with pytest.raises(LookupError, match="no node is called 'nosuch'"):
+        fxtap.compare(golden, target, explain="nosuch")
+    with pytest.raises(LookupError, match="nosuch"):
+        fxtap.compare(golden, target, step_of="nosuch*")
+    assert fxtap.compare(golden, target, step_of="add").counts["same"] == 2  # one side has it

@@ -1,0 +1,105 @@
+/* literal.c - in words, how a number or a short list that is written in the code differs. */
+#include <fcntl.h>
+#include <string.h>
+
+#include "compare/batch.h"
+#include "tensor/npy_file.h"
+#include "tensor/values.h"
+#include "tensor/view.h"
+#include "util/number.h"
+
+#define MOST_SHOWN 8 /* elements of a list */
+
+/* As it is written: 1, 1.5, True. */
+static void add_number(fxtap_buffer *out, fxtap_dtype dtype, double value)
+{
+    char text[FX_NUMBER_BYTES];
+    fxtap_dtype_class class = fxtap_dtype_class_of(dtype);
+    if (class == FXTAP_CLASS_BOOL) {
+        fxtap_buffer_text(out, value != 0.0 ? "True" : "False");
+    } else if (class == FXTAP_CLASS_FLOAT) {
+        fx_double_text(value, text);
+        fxtap_buffer_text(out, text);
+    } else {
+        fxtap_buffer_printf(out, "%.0f", value);
+    }
+}
+
+static fxtap_status add_element(fxtap_buffer *out, const fxtap_view *view, uint64_t i)
+{
+    unsigned char element[16];
+    fxtap_status status = fx_view_gather_rows(view, i, 1, element);
+    if (status != FXTAP_OK) {
+        return status;
+    }
+    if (view->dtype == FXTAP_INT64) { /* the end of a slice is beyond what a float64 tells apart */
+        char text[FX_NUMBER_BYTES];
+        int64_t exact;
+        memcpy(&exact, element, sizeof exact);
+        fx_i64_text(exact, text);
+        fxtap_buffer_text(out, text);
+        return FXTAP_OK;
+    }
+    double value;
+    fx_values_to_f64(fxtap_dtype_saved(view->dtype), element, 1, &value);
+    add_number(out, view->dtype, value);
+    return FXTAP_OK;
+}
+
+static bool is_real(fxtap_dtype dtype)
+{
+    fxtap_dtype_class class = fxtap_dtype_class_of(dtype);
+    return class == FXTAP_CLASS_BOOL || class == FXTAP_CLASS_UINT || class == FXTAP_CLASS_INT || class == FXTAP_CLASS_FLOAT;
+}
+
+/* "[1, 2]", or a number alone; false where there are too many, or it is neither. */
+static bool add_values(fxtap_buffer *out, const fxtap_view *view)
+{
+    uint64_t n;
+    if (!is_real(view->dtype) || view->ndim > 1 || fxtap_view_count(view, &n) != FXTAP_OK || n > MOST_SHOWN) {
+        return false;
+    }
+    fxtap_buffer_text(out, view->ndim == 0 ? "" : "[");
+    for (uint64_t i = 0; i < n; i++) {
+        fxtap_buffer_text(out, i > 0 ? ", " : "");
+        if (add_element(out, view, i) != FXTAP_OK) {
+            return false;
+        }
+    }
+    fxtap_buffer_text(out, view->ndim == 0 ? "" : "]");
+    return true;
+}
+
+/* From the file; where there is none, statistics of one element are the element. */
+static bool add_side(fxtap_buffer *out, const fxtap_tensor_info *tensor)
+{
+    fxtap_npy *file;
+    if (tensor->path != NULL && fx_npy_open_at(AT_FDCWD, tensor->path, tensor->path, 0, &file) == FXTAP_OK) {
+        bool is_added = add_values(out, fxtap_npy_view(file));
+        fxtap_npy_close(file);
+        return is_added;
+    }
+    bool is_number = tensor->path == NULL && tensor->has_meta && tensor->has_stats && tensor->ndim == 0 && is_real(tensor->dtype);
+    if (is_number) {
+        add_number(out, tensor->dtype, fx_only_value(&tensor->stats));
+    }
+    return is_number;
+}
+
+fxtap_status fx_tell_literal(fx_arena *arena, const fxtap_tensor_info *golden, const fxtap_tensor_info *target, fxtap_pair *pair)
+{
+    bool is_named = golden->arg_name != NULL && golden->arg_name[0] != '\0';
+    fxtap_buffer out;
+    fxtap_buffer_init(&out);
+    fxtap_buffer_printf(&out, "%s: golden ", is_named ? golden->arg_name : golden->position);
+    bool is_told = add_side(&out, golden);
+    fxtap_buffer_text(&out, ", target ");
+    is_told = is_told && add_side(&out, target);
+    fxtap_status status = fxtap_buffer_status(&out);
+    if (is_told && status == FXTAP_OK) {
+        pair->detail = fx_arena_strdup(arena, out.bytes);
+        status = pair->detail == NULL ? FXTAP_E_NOMEM : FXTAP_OK;
+    }
+    fxtap_buffer_clear(&out);
+    return status;
+}
