@@ -126,13 +126,13 @@ fxtap_status fx_tell_literal(fx_arena *arena, const fxtap_tensor_info *golden, c
 
 /* ---- judge.c, run.c ---- */
 
-typedef struct fx_desk { /* what one thread has beside it while it judges pairs */
+typedef struct fx_judge_memory { /* what one thread has beside it while it judges pairs */
     fx_arena arena;      /* takes what the report keeps */
     fx_folder_cache golden_folder, target_folder;
-} fx_desk;
+} fx_judge_memory;
 
 /* Verdict and metrics of the i-th pair. Only NOMEM fails; everything wrong with files becomes a verdict. */
-fxtap_status fx_judge(const fx_batch *batch, size_t i, fx_desk *desk);
+fxtap_status fx_judge(const fx_batch *batch, size_t i, fx_judge_memory *memory);
 
 typedef struct fx_judging fx_judging;
 /* Threads begin to judge the batch's pairs. */

@@ -20,7 +20,7 @@
 typedef struct worker {
     pthread_t thread;
     fx_judging *judging;
-    fx_desk desk;
+    fx_judge_memory memory;
     fxtap_status status;
     fx_error_copy error;
 } worker;
@@ -60,7 +60,7 @@ static void judge_pairs(worker *w)
             break;
         }
         size_t p = j->order[i];
-        w->status = fx_judge(batch, p, &w->desk);
+        w->status = fx_judge(batch, p, &w->memory);
         atomic_fetch_add_explicit(&j->done, 1, memory_order_relaxed);
         if (w->status == FXTAP_OK && fail_fast && fx_verdict_is_bad(batch->pairs[p].verdict)) {
             note_bad(j, p);
@@ -168,9 +168,9 @@ fxtap_status fx_judging_begin(fx_batch *batch, fx_judging **out)
     atomic_init(&j->first_bad, SIZE_MAX);
     for (size_t i = 0; i < n; i++) {
         workers[i].judging = j;
-        fx_arena_init(&workers[i].desk.arena);
-        fx_folder_cache_init(&workers[i].desk.golden_folder);
-        fx_folder_cache_init(&workers[i].desk.target_folder);
+        fx_arena_init(&workers[i].memory.arena);
+        fx_folder_cache_init(&workers[i].memory.golden_folder);
+        fx_folder_cache_init(&workers[i].memory.target_folder);
     }
     init_lock(j);
     start_workers(j);
@@ -253,9 +253,9 @@ fxtap_status fx_judging_end(fx_judging *judging)
     fxtap_status status = FXTAP_OK;
     for (size_t i = 0; i < judging->n_workers; i++) {
         worker *w = &judging->workers[i];
-        fx_arena_adopt(&batch->comparison->report->arena, &w->desk.arena);
-        fx_folder_cache_clear(&w->desk.golden_folder);
-        fx_folder_cache_clear(&w->desk.target_folder);
+        fx_arena_adopt(&batch->comparison->report->arena, &w->memory.arena);
+        fx_folder_cache_clear(&w->memory.golden_folder);
+        fx_folder_cache_clear(&w->memory.target_folder);
         if (w->status != FXTAP_OK && (status == FXTAP_OK || status == FXTAP_E_CANCELLED)) {
             status = fx_error_restore(&w->error);
         }
