@@ -1,9 +1,9 @@
-/* print_text_rewritten.c - what differs because the two programs are written differently, for a terminal. */
+/* text_rewritten.c - what differs because the two programs are written differently, for a terminal. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "compare/page_text.h"
+#include "report/page_text.h"
 
 #define SHOWN 3
 #define MOST_REGIONS 64

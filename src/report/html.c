@@ -1,5 +1,5 @@
 /*
- * print_html.c - the report as one page that asks nothing of a network: page.html with the data in it.
+ * html.c - the report as one page that asks nothing of a network: page.html with the data in it.
  *
  * The data is JSON in a script element of its own; every `<`, `>` and `&` of it is escaped, so that no name from a dump
  * can end the element, and the page puts names into the document as text alone.
@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "compare/link.h"
-#include "compare/print.h"
+#include "report/print.h"
 #include "util/memory.h"
 
 extern const char fx_compare_page[];

@@ -1,11 +1,11 @@
-/* print_text_origin.c - where it began, for a terminal: a block for each of the first few origins, the rest in numbers. */
+/* text_origin.c - where it began, for a terminal: a block for each of the first few origins, the rest in numbers. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "compare/link.h"
-#include "compare/page_text.h"
+#include "report/page_text.h"
 #include "compare/rules.h"
 
 #define SHOWN_ORIGINS 4

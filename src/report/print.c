@@ -1,4 +1,4 @@
-#include "compare/print.h"
+#include "report/print.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -1,10 +1,10 @@
-/* print_json.c - the report as JSON; docs/compare-json.md describes every field. */
+/* json.c - the report as JSON; docs/compare-json.md describes every field. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <math.h>
 #include <string.h>
 
-#include "compare/print.h"
+#include "report/print.h"
 #include "compare/rules.h"
 #include "util/number.h"
 

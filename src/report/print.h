@@ -1,6 +1,6 @@
 /* print.h - the forms of a report. */
-#ifndef FX_COMPARE_PRINT_H
-#define FX_COMPARE_PRINT_H
+#ifndef FX_REPORT_PRINT_H
+#define FX_REPORT_PRINT_H
 
 #include "compare/report.h"
 

@@ -1,8 +1,8 @@
-/* print_csv.c - one row a pair, under the column names that users of msprobe's comparison know. */
+/* csv.c - one row a pair, under the column names that users of msprobe's comparison know. */
 #include <inttypes.h>
 #include <string.h>
 
-#include "compare/print.h"
+#include "report/print.h"
 
 typedef void (*cell_function)(fxtap_buffer *out, const fxtap_pair *pair);
 

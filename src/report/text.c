@@ -1,9 +1,9 @@
-/* print_text.c - the report for a terminal: the answer first, then what it rests on. */
+/* text.c - the report for a terminal: the answer first, then what it rests on. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "compare/page_text.h"
+#include "report/page_text.h"
 #include "compare/rules.h"
 
 #define SHOWN_EXAMPLES 3

@@ -1,8 +1,8 @@
 /* page_text.h - lines for a terminal: width, colour, and text from dumps that cannot harm it. */
-#ifndef FX_COMPARE_PAGE_TEXT_H
-#define FX_COMPARE_PAGE_TEXT_H
+#ifndef FX_REPORT_PAGE_TEXT_H
+#define FX_REPORT_PAGE_TEXT_H
 
-#include "compare/print.h"
+#include "report/print.h"
 
 typedef struct fx_page {
     const fxtap_report *report;

@@ -1,4 +1,4 @@
-#include "compare/page_text.h"
+#include "report/page_text.h"
 
 #include <inttypes.h>
 #include <math.h>
