@@ -123,7 +123,7 @@ static int64_t next_shown(int64_t i, int64_t extent, int64_t most)
 }
 
 /* Values of a row that are shown whole: of a matrix, those that fit the line. */
-static int64_t most_in_row(const corner_printer *p)
+static int64_t max_in_row(const corner_printer *p)
 {
     bool has_room = p->view->ndim == 1 || strlen(p->indent) + (size_t)MAX_WHOLE * CELL <= text_width();
     return has_room ? MAX_WHOLE : 2 * EDGE;
@@ -132,7 +132,7 @@ static int64_t most_in_row(const corner_printer *p)
 static void append_row(corner_printer *p)
 {
     int32_t axis = p->view->ndim - 1;
-    int64_t extent = p->view->shape[axis], most = most_in_row(p);
+    int64_t extent = p->view->shape[axis], most = max_in_row(p);
     fxtap_buffer cell;
     fxtap_buffer_init(&cell);
     for (int64_t i = 0; i < extent && p->status == FXTAP_OK; i = next_shown(i, extent, most)) {

@@ -9,8 +9,8 @@
 typedef enum special_rule {
     RULE_IEEE,   /* exponent all ones: infinity where the mantissa is zero, else NaN */
     RULE_FN,     /* all bits set: NaN; no infinity */
-    RULE_FNUZ,   /* the pattern of -0 is NaN; no infinity, no -0 */
-    RULE_FINITE, /* every pattern is a number */
+    RULE_FNUZ,   /* the bits of -0 are NaN; no infinity, no -0 */
+    RULE_FINITE, /* every bit pattern is a number */
     RULE_E8M0    /* no sign, no mantissa, no zero: 2^(bits - 127); all ones is NaN */
 } special_rule;
 
@@ -41,10 +41,10 @@ static const small_format formats[] = {
 #define FLOAT32_QUIET 0x00400000u
 
 static float tables[N_FORMATS][256];
-static uint64_t float4_pairs[256]; /* the two float32 of a byte, the low half's first in memory */
+static uint64_t float4_pairs[256]; /* the two float32 of a byte; the low half's is first in memory */
 static pthread_once_t tables_once = PTHREAD_ONCE_INIT;
 
-/* The float32 bits of m * 2^e, m > 0: exact, in integers alone, so that no rounding or flushing mode matters. */
+/* The float32 bits of m * 2^e, m > 0: exact integer arithmetic, independent of rounding and flushing modes. */
 static uint32_t scaled_bits(uint32_t m, int e)
 {
     int top = 0; /* the highest bit of m */
@@ -55,12 +55,12 @@ static uint32_t scaled_bits(uint32_t m, int e)
     if (exponent >= 1) {
         return (uint32_t)exponent << 23 | (m << (23 - top) & 0x7FFFFFu);
     }
-    return m << (e + 149); /* a float32 subnormal: e >= -149 holds for all formats here */
+    return m << (e + 149); /* a float32 subnormal: e >= -149 for all formats here */
 }
 
 /*
- * The float32 bits, sign included, of a pattern that is no number; 0 where it is one. Which NaN it is follows
- * torch's own conversion, so that the bits can be compared.
+ * The float32 bits, including the sign, of an infinity or NaN; 0 for a number. NaN bits are those of torch's own
+ * conversion, so that results can be compared bit for bit.
  */
 static uint32_t special_bits(const small_format *format, uint32_t magnitude, uint32_t sign)
 {
@@ -165,7 +165,7 @@ void fx_convert_half(const void *src, size_t n, void *dst)
         uint32_t magnitude = half & 0x7FFFu;
         uint32_t normal = (magnitude << 13) + (112u << 23);
         uint32_t special = (magnitude << 13) | FLOAT32_INF | (magnitude > 0x7C00u ? FLOAT32_QUIET : 0);
-        float small = (float)(int32_t)magnitude * 0x1p-24f; /* exact, and no operand or result is subnormal */
+        float small = (float)(int32_t)magnitude * 0x1p-24f; /* exact: no operand or result is subnormal */
         uint32_t subnormal;
         memcpy(&subnormal, &small, 4);
         uint32_t bits = magnitude >= 0x7C00u ? special : (magnitude < 0x400u ? subnormal : normal);

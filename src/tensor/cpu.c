@@ -16,7 +16,7 @@ fx_cpu_level fx_cpu_best(void)
         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl")) {
         return FX_CPU_AVX512;
     }
-    /* Every processor with AVX2 has F16C; the builtin has no name for F16C in older compilers. */
+    /* Every processor with AVX2 has F16C; the builtin of older compilers cannot test for F16C. */
     if (__builtin_cpu_supports("avx2")) {
         return FX_CPU_AVX2;
     }
@@ -45,7 +45,7 @@ fx_cpu_level fx_cpu(void)
 {
     int level = atomic_load_explicit(&chosen, memory_order_relaxed);
     if (level < 0) {
-        fx_cpu_use(wanted_level()); /* two threads at once reach the same answer */
+        fx_cpu_use(wanted_level()); /* concurrent threads compute the same value */
         level = atomic_load_explicit(&chosen, memory_order_relaxed);
     }
     return (fx_cpu_level)level;

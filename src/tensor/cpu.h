@@ -1,5 +1,5 @@
 /*
- * cpu.h - which vector code runs: the widest that this processor has, or what FXTAP_CPU says.
+ * cpu.h - selects the vector code: the widest that this processor supports, or the level in FXTAP_CPU.
  */
 #ifndef FX_TENSOR_CPU_H
 #define FX_TENSOR_CPU_H
@@ -11,18 +11,18 @@ typedef enum fx_cpu_level {
 } fx_cpu_level;
 
 /*
- * The level in use: the environment's FXTAP_CPU=scalar|avx2|avx512 as far as the processor has it, else the best.
- * Read once per process, safe from any thread.
+ * The level in use: the environment's FXTAP_CPU=scalar|avx2|avx512 if the processor supports it, else the best one.
+ * Read once per process; safe from any thread.
  */
 fx_cpu_level fx_cpu(void);
 
-/* The best level that this processor and this build have, whatever the environment says. */
+/* The best level of this processor and this build, regardless of the environment. */
 fx_cpu_level fx_cpu_best(void);
 
 /* "scalar", "avx2", "avx512". */
 const char *fx_cpu_name(fx_cpu_level level);
 
-/* Tests and benchmarks: use `level` from now on, or the best below it that there is. Process-wide. */
+/* Tests and benchmarks: sets the level, or the best supported one below it. Process-wide. */
 void fx_cpu_use(fx_cpu_level level);
 
 #endif

@@ -10,18 +10,18 @@
 #include "util/error.h"
 #include "util/memory.h"
 
-/* IN_I64 where a side has 64-bit integers; a part of them that float64 holds exactly is still done in float64. */
+/* IN_I64 if a side has 64-bit integers; a part that float64 holds exactly is still computed in float64. */
 typedef enum arithmetic { IN_F16, IN_F32, IN_F64, IN_I64, IN_COMPLEX } arithmetic;
 
-/* One side: read where it lies, or gathered part by part into `gathered`. */
+/* One side: read in place, or gathered part by part into `gathered`. */
 typedef struct source {
     const fxtap_view *view;
     fxtap_dtype saved;
     size_t elem_bytes;
     bool in_place;
-    bool by_rows; /* gather in row-major order whatever the view's own order is */
+    bool by_rows; /* gather in row-major order, whatever the order of the view */
     void *gathered;
-    void *values; /* float32 or float64 of a part, where the saved dtype is another */
+    void *values; /* a part converted to float32 or float64, if the saved dtype is neither */
 } source;
 
 static const fx_difference_kernels *kernels(void)
@@ -90,7 +90,7 @@ static void insert_worst(fx_difference *difference, const fx_difference_point *p
 static void offer_ratio(fx_difference *difference, fx_difference_point point, double error)
 {
     double magnitude = fabs(point.golden);
-    bool overflows = isinf(error) && !isinf(difference->max_rel.error); /* the product below may, too */
+    bool overflows = isinf(error) && !isinf(difference->max_rel.error); /* the product below may overflow too */
     if (magnitude != 0 && (overflows || error > difference->max_rel.error * magnitude)) {
         point.error = error / magnitude;
         difference->max_rel = point;
@@ -156,7 +156,7 @@ void fx_difference_take(fx_difference *difference, const fx_difference_part *par
     difference->product_sum += sums->product;
 }
 
-/* Identical float64 (complex128: its parts) whose norm is beyond float64. */
+/* Identical float64 (or parts of complex128) whose norm exceeds float64. */
 static long double wide_norm(const void *elements, size_t n_parts, size_t parts_per_element)
 {
     long double sum = 0;
@@ -170,7 +170,7 @@ static long double wide_norm(const void *elements, size_t n_parts, size_t parts_
     return sqrtl(sum);
 }
 
-/* Identical bits: nothing is apart, and the norms come from the statistics of one side. */
+/* Identical bits: no differences, and the norms come from the statistics of one side. */
 static void add_equal(fx_difference *difference, const fx_difference_pair *pair)
 {
     fxtap_stats stats;
@@ -201,7 +201,7 @@ static const void *element(const void *elements, fxtap_dtype dtype, size_t i)
     return (const unsigned char *)elements + fxtap_dtype_size(dtype) * i;
 }
 
-/* The pairs of a part that are not finite; how many there are. */
+/* Processes the pairs of a part that are not finite; returns their number. */
 static size_t count_non_finite(fx_difference_place *place, fxtap_dtype dtype, const void *golden, const void *target,
                                size_t n)
 {
@@ -243,7 +243,7 @@ static void add_f32(fx_difference_place *place, const void *golden, const void *
     fx_difference_take(place->difference, &part, &sums, n, n - n_bad);
 }
 
-/* Also offers ratios of errors beyond float64: the kernels compare with a product that may be beyond it as well. */
+/* Also offers ratios of errors over float64: the kernels compare with a product that may overflow too. */
 static void wide_sums(fx_difference_place *place, const void *golden, const void *target, size_t n,
                       fx_difference_sums *out)
 {
@@ -266,7 +266,7 @@ static void wide_sums(fx_difference_place *place, const void *golden, const void
     }
 }
 
-/* `any_size`: a side is float64 itself, so its squares may be out of range. */
+/* `any_size`: a side is float64, so its squares may be out of range. */
 static void add_f64(fx_difference_place *place, const void *golden, const void *target, size_t n, bool any_size)
 {
     fx_difference_part part;
@@ -317,19 +317,19 @@ static const void *values_of(const source *from, const void *raw, size_t n, arit
     return from->values;
 }
 
-/* Integers in float64: their errors are below 2^53, so exact. */
+/* Integers in float64: their errors are below 2^53, thus exact. */
 static void take_exact(fx_difference *difference, const fx_difference_pair *pair)
 {
     bool integers = fxtap_dtype_class_of(pair->golden_dtype) != FXTAP_CLASS_FLOAT &&
                     fxtap_dtype_class_of(pair->target_dtype) != FXTAP_CLASS_FLOAT;
     if (integers && difference->n_worst > 0) {
-        double error = difference->worst[0].error; /* larger ones come from difference_int.c, which kept them exactly */
+        double error = difference->worst[0].error; /* larger ones come exactly from difference_int.c */
         uint64_t exact = error < 0x1p53 ? (uint64_t)error : 0;
         difference->max_abs_exact = exact > difference->max_abs_exact ? exact : difference->max_abs_exact;
     }
 }
 
-/* True when all values of an integer dtype are below 2^52 in magnitude: float64 has them, and their differences. */
+/* True if all values of an integer dtype are below 2^52 in magnitude: float64 holds them and their differences. */
 static bool fits_f64(fxtap_dtype dtype, const void *elements, size_t n)
 {
     uint64_t bits = 0;
@@ -416,8 +416,8 @@ static fxtap_status run_parts(fx_difference_place *place, const source *golden, 
 static fxtap_status check_side(const fxtap_view *view)
 {
     fxtap_status status = fxtap_view_check(view);
-    if (status == FXTAP_OK && !fx_stats_known(view->dtype)) {
-        return fx_error(FXTAP_E_UNSUPPORTED, "elements of type %s cannot be compared", fxtap_dtype_name(view->dtype));
+    if (status == FXTAP_OK && !fx_stats_defined(view->dtype)) {
+        return fx_error(FXTAP_E_UNSUPPORTED, "cannot compare elements of type %s", fxtap_dtype_name(view->dtype));
     }
     return status;
 }
@@ -436,7 +436,7 @@ static fxtap_status check_request(const fxtap_view *golden, const fxtap_view *ta
     fx_view_saved_shape(target, target_shape);
     if (golden->ndim != target->ndim ||
         (golden->ndim > 0 && memcmp(golden_shape, target_shape, (size_t)golden->ndim * sizeof *golden_shape) != 0)) {
-        return fx_error(FXTAP_E_INVALID, "two tensors of different shapes cannot be compared element by element");
+        return fx_error(FXTAP_E_INVALID, "cannot compare tensors of different shapes element by element");
     }
     uint64_t n = fx_view_saved_count(golden);
     if (first > n || count > n - first) {
@@ -453,7 +453,7 @@ static void open_source(source *out, const fxtap_view *view, bool by_rows)
     out->in_place = fx_view_is_saved_form(view) && !(by_rows && fxtap_view_order(view) == FXTAP_ORDER_FORTRAN);
 }
 
-/* The buffers that a side needs for a part of `n` elements; false where there is no memory. */
+/* Allocates the buffers of a side for a part of `n` elements; false: out of memory. */
 static bool make_buffers(source *side, size_t n, arithmetic how)
 {
     size_t value_bytes = how == IN_F32 ? sizeof(float) : sizeof(double);

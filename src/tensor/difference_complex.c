@@ -1,5 +1,5 @@
 /*
- * difference_complex.c - moduli in the place of absolute values.
+ * difference_complex.c - complex dtypes: moduli instead of absolute values.
  */
 #include <math.h>
 
@@ -43,7 +43,7 @@ static void step(fx_difference_place *place, fx_difference_part *part, size_t i,
     }
 }
 
-/* Adds one pair to the sums, in long double: no square leaves its range. */
+/* Adds one pair to the sums, in long double, where no square overflows. */
 static void add_wide(fx_difference_sums *sums, const double golden[2], const double target[2])
 {
     long double b[2] = {golden[0], golden[1]}, a[2] = {target[0], target[1]};

@@ -1,5 +1,5 @@
 /*
- * difference_int.c - 64-bit integers: the distance exactly, whatever the signedness of the sides.
+ * difference_int.c - 64-bit integers: exact differences for any signedness of the sides.
  */
 #include <math.h>
 

@@ -1,5 +1,5 @@
 /*
- * difference_kernel.h - the inner loops of difference.c and what they hand back. Each takes at most one part.
+ * difference_kernel.h - the inner loops of difference.c and their results. Each takes at most one part.
  */
 #ifndef FX_TENSOR_DIFFERENCE_KERNEL_H
 #define FX_TENSOR_DIFFERENCE_KERNEL_H
@@ -13,14 +13,14 @@
 #define FX_DIFFERENCE_PART_ELEMS 4096
 #define FX_DIFFERENCE_LANES FX_STATS_LANES
 
-/* Where a part lies: what a record's coordinate is made of. */
+/* The position of a part, for coordinates. */
 typedef struct fx_difference_place {
     fx_difference *difference;
     uint64_t first;          /* position of the part's first element */
-    const fxtap_view *fortran; /* not NULL: positions are in this view's memory order */
+    const fxtap_view *fortran; /* not NULL: positions are in the memory order of this view */
 } fx_difference_place;
 
-/* Sums over the finite pairs of a part, element i in lane i % 16; others count as equal here. */
+/* Sums over the finite pairs of a part, element i in lane i % 16; other pairs count as equal here. */
 typedef struct fx_difference_part {
     double error[FX_DIFFERENCE_LANES];
     double square[FX_DIFFERENCE_LANES];
@@ -32,10 +32,10 @@ typedef struct fx_difference_part {
     uint64_t n_over_5e3;
 } fx_difference_part;
 
-/* Takes an error that may be among the largest. Rare: kept out of the loops. */
+/* Records an error that may be among the largest. Rare, so kept out of the loops. */
 void fx_difference_offer(fx_difference_place *place, size_t i, double error, double golden, double target);
 
-/* True when fx_difference_offer() would take it. */
+/* True if fx_difference_offer() would record it. */
 static inline bool fx_difference_is_record(const fx_difference *difference, double error, double golden_magnitude)
 {
     return error > difference->floor ||
@@ -43,9 +43,9 @@ static inline bool fx_difference_is_record(const fx_difference *difference, doub
 }
 
 /*
- * The kernels of one level; any alignment. finite_* tell whether all values of both sides are finite, which the part_*
- * are told; they begin by clearing `out`. ulp_f16 reads float16,
- * ulp_bf16 float32 that it rounds to bfloat16. Distances are over the pairs that are finite.
+ * The kernels of one level; any alignment. finite_* return whether all values of both sides are finite; part_* take
+ * that as an argument and first clear `out`. ulp_f16 reads float16, ulp_bf16 float32 that it rounds to bfloat16.
+ * Distances are over the finite pairs.
  */
 typedef struct fx_difference_kernels {
     bool (*finite_f16)(const void *golden, const void *target, size_t n);

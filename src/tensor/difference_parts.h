@@ -1,5 +1,5 @@
 /*
- * difference_parts.h - one part of each kind into the running state: between difference.c and its difference_*.c.
+ * difference_parts.h - adds one part of each kind to the state: shared by difference.c and difference_*.c.
  */
 #ifndef FX_TENSOR_DIFFERENCE_PARTS_H
 #define FX_TENSOR_DIFFERENCE_PARTS_H
@@ -23,10 +23,10 @@ typedef struct fx_difference_sums {
     long double product;
 } fx_difference_sums;
 
-/* One pair that is not finite on both sides; complex: the moduli, NaN where a part is. */
+/* Adds a pair that is not finite; complex: the moduli, NaN if a part is NaN. */
 void fx_difference_non_finite(fx_difference_place *place, size_t i, double golden, double target, bool equal);
 
-/* Keeps the first such points of all, whatever the order in which they come. */
+/* Keeps the first such points by index, in any order of calls. */
 void fx_difference_keep_non_finite(fx_difference *difference, const fx_difference_point *point);
 
 /* The counts and sums of a part's finite pairs. */
@@ -35,16 +35,16 @@ void fx_difference_take(fx_difference *difference, const fx_difference_part *par
 
 void fx_difference_lane_sums(const fx_difference_part *part, fx_difference_sums *out);
 
-/* True when float64 could not hold these sums: overflow, or squares that vanished. */
+/* True if float64 cannot hold these sums: overflow, or squares that underflow. */
 bool fx_difference_sums_lost(const fx_difference_sums *sums);
 
-/* 64-bit integers on a side, integers on the other. */
+/* 64-bit integers on one side, integers on the other. */
 void fx_difference_add_i64(fx_difference_place *place, const fx_difference_pair *pair);
 
-/* A complex dtype on a side. */
+/* A complex dtype on at least one side. */
 void fx_difference_add_complex(fx_difference_place *place, const fx_difference_pair *pair);
 
-/* The largest distance in ulps of `judged` (a float dtype with one) over the finite pairs of two float dtypes. */
+/* The largest distance in ulps of `judged` (a float dtype that has ulps) over the finite pairs of two float dtypes. */
 uint64_t fx_difference_ulp(const fx_difference_kernels *kernels, fxtap_dtype judged, const fx_difference_pair *pair);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * difference_scalar.c - the portable kernels: the twins that the vector kernels must equal.
+ * difference_scalar.c - the portable kernels: the reference for the vector kernels.
  */
 #include "tensor/difference_steps.h"
 

@@ -1,6 +1,6 @@
 /*
- * difference_steps.h - the kernels one element at a time: the portable code is made of these, and the vector code uses
- * them for what a whole vector does not cover.
+ * difference_steps.h - the kernels one element at a time: used by the portable code, and by the vector code for the
+ * elements that do not fill a vector.
  */
 #ifndef FX_TENSOR_DIFFERENCE_STEPS_H
 #define FX_TENSOR_DIFFERENCE_STEPS_H
@@ -10,7 +10,7 @@
 #include "tensor/difference_kernel.h"
 #include "tensor/stats_steps.h"
 
-/* What one pair adds, given its error and golden's magnitude: a complex pair has moduli here. */
+/* Adds one pair, given its error and golden's magnitude (complex: the moduli). */
 static inline void fx_difference_count(fx_difference_part *out, const fx_difference_options *options, double error,
                                        double magnitude)
 {
@@ -124,7 +124,7 @@ static inline void fx_part_steps_64(const void *golden, const void *target, size
     }
 }
 
-/* The place of a number in the order of all numbers of its format: sign and magnitude to two's complement. */
+/* The rank of a number among all numbers of its format: sign and magnitude to two's complement. */
 static inline int64_t fx_ulp_place(uint64_t bits, uint64_t sign)
 {
     return bits & sign ? -(int64_t)(bits & (sign - 1)) : (int64_t)bits;
@@ -161,7 +161,7 @@ static inline uint64_t fx_ulp_steps_f32(const void *golden, const void *target, 
     return most;
 }
 
-/* bfloat16, nearest with ties to even; what rounds past the largest is the next place, infinity's. */
+/* Rounds to bfloat16, nearest with ties to even; past the largest number it is infinity's rank. */
 static inline uint32_t fx_round_to_bf16(uint32_t bits)
 {
     return (bits + 0x7fff + (bits >> 16 & 1)) >> 16;

@@ -1,5 +1,5 @@
 /*
- * difference_ulp.c - the distance in ulps where the values must first be brought to the judged dtype.
+ * difference_ulp.c - the distance in ulps of values that must first be converted to the judged dtype.
  */
 #include <string.h>
 
@@ -22,7 +22,7 @@ static uint64_t ulp_in_f64(const fx_difference_kernels *kernels, const fx_differ
     return kernels->ulp_f64(golden, target, n);
 }
 
-/* The place of a float32 once rounded; one that is finite but rounds to infinity is one past the largest. */
+/* The rank of a rounded float32; a finite value that rounds to infinity is one above the largest. */
 static int64_t place_in(fxtap_dtype judged, float value)
 {
     uint32_t bits;
@@ -52,7 +52,7 @@ static uint64_t ulp_in_f16(const float *golden, const float *target, size_t n)
     return most;
 }
 
-/* float64 that is finite but beyond float32 has a place as well, so finiteness is asked of the float64. */
+/* A finite float64 that exceeds float32 has a rank too, so the float64 is tested for finiteness. */
 static uint64_t ulp_from_f64(fxtap_dtype judged, const fx_difference_pair *pair, size_t first, size_t n)
 {
     double golden[CHUNK], target[CHUNK];

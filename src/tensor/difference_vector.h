@@ -1,6 +1,6 @@
 /*
- * difference_vector.h - the vector kernels, written once over the operations of vector_avx2.h or vector_avx512.h, which
- * is included before this. One step is 16 elements, one for each lane, as in difference_steps.h.
+ * difference_vector.h - the vector kernels, in terms of the operations of vector_avx2.h or vector_avx512.h, which is
+ * included first. One step is 16 elements, one for each lane, as in difference_steps.h.
  */
 #include "tensor/difference_steps.h"
 
@@ -44,7 +44,7 @@ INLINE void sums_store(const difference_sums *sums, fx_difference_part *out)
     out->n_over_5e3 = count_lanes(sums->n_over_5e3);
 }
 
-/* The marked lanes of one vector, in order; what an earlier one sets may rule a later one out. Rare. */
+/* Processes the marked lanes of one vector in order; an earlier one may exclude a later one. Rare. */
 static __attribute__((noinline)) void offer_lanes(fx_difference_place *place, size_t i, vd error, vd golden, vd target)
 {
     double errors[VD_N], goldens[VD_N], targets[VD_N];
@@ -58,7 +58,7 @@ static __attribute__((noinline)) void offer_lanes(fx_difference_place *place, si
     }
 }
 
-/* One vector of pairs, all finite (or made zero on both sides). */
+/* One vector of pairs, all finite (or set to zero on both sides). */
 INLINE void add_pairs(difference_sums *sums, size_t k, vd golden, vd target, fx_difference_place *place, size_t i,
                       vd *floor, vd *ratio)
 {
@@ -73,7 +73,7 @@ INLINE void add_pairs(difference_sums *sums, size_t k, vd golden, vd target, fx_
     sums->n_outside = v64_count_over(sums->n_outside, error, bound);
     sums->n_over_1e3 = v64_count_over(sums->n_over_1e3, error, vd_mul(vd_set(1e-3), magnitude));
     sums->n_over_5e3 = v64_count_over(sums->n_over_5e3, error, vd_mul(vd_set(5e-3), magnitude));
-    /* One comparison that no record escapes; where golden is zero it catches more, which the second sorts out. */
+    /* One comparison that finds all new maxima; those of a zero golden are removed by the second. */
     vd least = vd_mul(*ratio, magnitude);
     if (__builtin_expect(vd_any_over(error, vd_min(least, *floor)), 0)) {
         if (vd_records(error, *floor, magnitude, least) != 0) {
@@ -84,7 +84,7 @@ INLINE void add_pairs(difference_sums *sums, size_t k, vd golden, vd target, fx_
     }
 }
 
-/* Arithmetic on this part overlaps the reading of the next; past the end of the data it does nothing. */
+/* Prefetches the next part while this one is computed; no effect past the end of the data. */
 INLINE void prefetch_next_part(const unsigned char *elements, size_t size, size_t i)
 {
     uintptr_t next = (uintptr_t)elements + size * (FX_DIFFERENCE_PART_ELEMS + i);
@@ -93,7 +93,7 @@ INLINE void prefetch_next_part(const unsigned char *elements, size_t size, size_
     }
 }
 
-/* One kernel per dtype that is read as it lies: `SIZE` bytes an element, `LOAD` makes float64 of a vector of them. */
+/* One kernel per dtype that is read in place: `SIZE` bytes per element; `LOAD` converts a vector of them to float64. */
 #define DEFINE_PART(NAME, SIZE, LOAD, STEPS)                                                                           \
     INLINE void NAME##_steps(const unsigned char *golden, const unsigned char *target, size_t n, bool finite,          \
                              fx_difference_place *place, fx_difference_part *out)                                      \
@@ -180,7 +180,7 @@ INLINE v32 place_32(v32 magnitude, v32 sign)
     return v32_sub(v32_xor(magnitude, sign), sign);
 }
 
-/* The distance of two places, 0 unless both magnitudes are below infinity's. */
+/* The distance of two ranks, 0 unless both magnitudes are below that of infinity. */
 INLINE v32 distance_32(v32 magnitude_b, v32 sign_b, v32 magnitude_a, v32 sign_a, v32 infinity)
 {
     v32 b = place_32(magnitude_b, sign_b), a = place_32(magnitude_a, sign_a);
@@ -188,7 +188,7 @@ INLINE v32 distance_32(v32 magnitude_b, v32 sign_b, v32 magnitude_a, v32 sign_a,
     return v32_select_gt(infinity, v32_max(magnitude_a, magnitude_b), distance, v32_set(0));
 }
 
-static uint64_t most_of_32(v32 most)
+static uint64_t max_of_32(v32 most)
 {
     uint32_t lanes[VF_N], found = 0;
     memcpy(lanes, &most, sizeof lanes);
@@ -214,7 +214,7 @@ static uint64_t ulp_f16(const void *golden, const void *target, size_t n)
         v32 sign_a = v32_select_gt(a, mask, v32_set(-1), v32_set(0));
         most = v32_max_u(most, distance_32(v32_and(b, mask), sign_b, v32_and(a, mask), sign_a, infinity));
     }
-    return larger(most_of_32(most), fx_ulp_steps_f16(golden, target, whole, n));
+    return larger(max_of_32(most), fx_ulp_steps_f16(golden, target, whole, n));
 }
 
 static uint64_t ulp_f32(const void *golden, const void *target, size_t n)
@@ -227,7 +227,7 @@ static uint64_t ulp_f32(const void *golden, const void *target, size_t n)
         v32 distance = distance_32(v32_and(b, mask), v32_sign(b), v32_and(a, mask), v32_sign(a), infinity);
         most = v32_max_u(most, distance);
     }
-    return larger(most_of_32(most), fx_ulp_steps_f32(golden, target, whole, n));
+    return larger(max_of_32(most), fx_ulp_steps_f32(golden, target, whole, n));
 }
 
 /* As fx_round_to_bf16(), of a magnitude. */
@@ -250,7 +250,7 @@ static uint64_t ulp_bf16(const void *golden, const void *target, size_t n)
         v32 distance = v32_sub(v32_max(place_a, place_b), v32_min(place_a, place_b));
         most = v32_max_u(most, v32_select_gt(infinity, v32_max(size_a, size_b), distance, v32_set(0)));
     }
-    return larger(most_of_32(most), fx_ulp_steps_bf16(golden, target, whole, n));
+    return larger(max_of_32(most), fx_ulp_steps_bf16(golden, target, whole, n));
 }
 
 static uint64_t ulp_f64(const void *golden, const void *target, size_t n)

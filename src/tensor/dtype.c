@@ -72,7 +72,7 @@ static const dtype_row rows[FXTAP_DTYPE_COUNT] = {
     [FXTAP_QINT32]           = {"qint32", NULL, 4, DL_NONE, 0, FXTAP_CLASS_INT, FXTAP_DTYPE_NONE},
 };
 
-/* Further names that torch prints or accepts. The packed ones are bytes whose parts only their reader knows. */
+/* Further names that torch prints or accepts. Packed types are opaque bytes. */
 static const struct {
     const char *name;
     fxtap_dtype dtype;
@@ -115,8 +115,8 @@ fxtap_dtype fxtap_dtype_from_name(const char *name)
 }
 
 /*
- * A value below eight bits is known in a byte of its own (as torch hands float6 over), and float4 in pairs: as one
- * element of eight bits, or as two lanes of four.
+ * A value of less than eight bits has its own byte (as torch exports float6); float4 comes in pairs: one element of
+ * eight bits, or two lanes of four.
  */
 fxtap_dtype fxtap_dtype_from_dlpack(uint8_t code, uint8_t bits, uint16_t lanes)
 {

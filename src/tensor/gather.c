@@ -1,8 +1,8 @@
 /*
- * gather.c - a strided view's elements in order, in the saved dtype.
+ * gather.c - copies a strided view's elements in order, in the saved dtype.
  *
  * The raw elements are copied first (packed memory at once; otherwise plane by plane of the two innermost dimensions,
- * after neighbouring dimensions that lie as one were joined), then byte order, dtype and sign are put right.
+ * after adjacent dimensions were merged), then byte order, dtype and sign are converted.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -12,10 +12,10 @@
 #include "tensor/view.h"
 #include "util/error.h"
 
-/* Elements before conversion, small enough for the stack and the first-level cache. */
+/* Elements before conversion: fits the stack and the first-level cache. */
 #define BLOCK_BYTES 8192
 
-/* The view with dimensions of extent 1 dropped and neighbours joined: at least two dimensions, strides in elements. */
+/* The view without dimensions of extent 1, with adjacent ones merged: at least two dimensions, strides in elements. */
 typedef struct layout {
     const char *data;
     size_t size; /* bytes of an element */
@@ -55,9 +55,9 @@ static void reduce(const fxtap_view *view, layout *out)
 }
 
 /*
- * Rectangles of `rows` x `columns` into packed rows. Where elements of a column lie closer than those of a row (a
- * transpose), it is walked in tiles: a column's cache line is then read whole before it is gone. Unaligned elements
- * are allowed: memcpy of a constant size is one load and one store.
+ * Copies a rectangle of `rows` x `columns` into packed rows. If elements of a column are closer than those of a row (a
+ * transpose), it is copied in tiles, so that a whole cache line of a column is read before it is evicted. Elements may
+ * be unaligned: memcpy of a constant size is one load and one store.
  */
 #define TILE_ROWS 16
 #define TILE_COLUMNS 8
@@ -212,7 +212,7 @@ static void swap_bytes(char *bytes, size_t n, size_t size)
     }
 }
 
-/* Parts of an element that have a byte order and a sign of their own. */
+/* Number of parts of an element with their own byte order and sign. */
 static size_t parts_of(fxtap_dtype dtype)
 {
     return fxtap_dtype_class_of(dtype) == FXTAP_CLASS_COMPLEX ? 2 : 1;
@@ -272,7 +272,7 @@ static void copy_raw(const gather_job *job, uint64_t first, uint64_t count, char
     }
 }
 
-/* `count` elements (pairs, for float4) that are converted on the way. */
+/* Copies and converts `count` elements (pairs, for float4). */
 static void copy_converted(const gather_job *job, uint64_t first, uint64_t count, char *dst)
 {
     fxtap_dtype dtype = job->view->dtype;
@@ -293,7 +293,7 @@ static void copy_converted(const gather_job *job, uint64_t first, uint64_t count
     }
 }
 
-/* Saved elements of pairs: the range may begin and end in the middle of one. */
+/* Saved elements of float4 pairs: the range may begin and end inside a pair. */
 static void gather_pairs(const gather_job *job, uint64_t first, uint64_t count, char *dst)
 {
     char pair[8];

@@ -1,6 +1,6 @@
 /*
  * hash.h - XXH3-128 (xxHash 0.8: a fixed algorithm, seed 0) of saved data bytes. The result does not depend on the
- * vector width, the pieces that the bytes come in, or the byte order of the machine.
+ * vector width, on how the bytes are split, or on the byte order of the machine.
  */
 #ifndef FX_TENSOR_HASH_H
 #define FX_TENSOR_HASH_H
@@ -16,7 +16,7 @@ typedef struct fx_hasher {
     _Alignas(64) unsigned char state[FX_HASHER_BYTES];
 } fx_hasher;
 
-/* The hash of bytes that lie together. `bytes` may be NULL when n_bytes is 0. */
+/* The hash of contiguous bytes. `bytes` may be NULL when n_bytes is 0. */
 fxtap_hash128 fx_hash_bytes(const void *bytes, size_t n_bytes);
 
 void fx_hasher_init(fx_hasher *hasher);

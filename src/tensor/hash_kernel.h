@@ -1,6 +1,6 @@
 /*
- * hash_kernel.h - XXH3 compiled for the level of the file that includes this (xxhash.h chooses its vector width by what
- * the compiler may use). The state is the same at all levels.
+ * hash_kernel.h - XXH3 compiled for the level of the including file (xxhash.h chooses its vector width by the compiler
+ * flags). The state is the same at all levels.
  */
 #include "tensor/hash.h"
 

@@ -21,8 +21,8 @@ typedef struct bin_range {
     long double high;
     long double bins_per_unit;
     double rough_low;
-    double rough_bins_per_unit; /* NaN where float64 has too few bits for it */
-    double margin;              /* of a bin: more than float64's rounding can move a value */
+    double rough_bins_per_unit; /* NaN if float64 has too few bits for it */
+    double margin;              /* of a bin: more than the rounding error of float64 */
     size_t n_bins;
     uint64_t *bins;
 } bin_range;
@@ -38,7 +38,7 @@ static void set_range(bin_range *range, double low, double high, size_t n_bins)
     range->margin = 4 * DBL_EPSILON * (double)n_bins;
 }
 
-/* long double: high - low may be over the range of float64, and the product needs more bits than the value has. */
+/* long double: high - low may exceed float64, and the product needs more bits than the value has. */
 static void count_exactly(const bin_range *range, double value, uint64_t n)
 {
     if (!(value >= range->low && value <= range->high)) {
@@ -48,7 +48,7 @@ static void count_exactly(const bin_range *range, double value, uint64_t n)
     range->bins[bin < range->n_bins ? bin : range->n_bins - 1] += n;
 }
 
-/* In float64, which is ten times as fast, unless the value is at a border of its bin, or in none. */
+/* In float64, which is ten times as fast, unless the value is near a bin border or in no bin. */
 static inline void count_value(const bin_range *range, double value)
 {
     double place = (value - range->rough_low) * range->rough_bins_per_unit;
@@ -81,7 +81,7 @@ static void count_chunk(const bin_range *range, fxtap_dtype saved, const void *e
     }
 }
 
-/* Elements of one byte: their values are counted, and only then put into bins. */
+/* Elements of one byte: each value is counted first, then the counts are added to bins. */
 static void count_bytes(const bin_range *range, fxtap_dtype saved, const unsigned char *bytes, size_t n)
 {
     uint64_t counts[256] = {0};
@@ -137,14 +137,14 @@ static fxtap_status check_request(const fxtap_view *view, double low, double hig
     if (status != FXTAP_OK) {
         return status;
     }
-    if (!fx_stats_known(view->dtype)) {
-        return fx_error(FXTAP_E_UNSUPPORTED, "no histogram of elements of type %s", fxtap_dtype_name(view->dtype));
+    if (!fx_stats_defined(view->dtype)) {
+        return fx_error(FXTAP_E_UNSUPPORTED, "no histogram for elements of type %s", fxtap_dtype_name(view->dtype));
     }
     if (!isfinite(low) || !isfinite(high) || low > high) {
         char from[FX_NUMBER_BYTES], to[FX_NUMBER_BYTES];
         fx_double_digits(low, 6, from);
         fx_double_digits(high, 6, to);
-        return fx_error(FXTAP_E_INVALID, "a histogram from %s to %s has no range", from, to);
+        return fx_error(FXTAP_E_INVALID, "invalid histogram range: %s to %s", from, to);
     }
     if (n_bins == 0) {
         return fx_error(FXTAP_E_INVALID, "a histogram needs at least one bin");

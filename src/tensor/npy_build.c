@@ -1,4 +1,4 @@
-/* npy_build.c - the header of an .npy file, written byte for byte as NumPy (1.23 and later) writes it. */
+/* npy_build.c - writes the header of an .npy file, byte for byte as NumPy (1.23 and later) does. */
 #include "fxtap/npy.h"
 
 #include <inttypes.h>
@@ -8,9 +8,9 @@
 #include "util/number.h"
 
 #define ALIGNMENT 64
-#define GROWTH_DIGITS 21 /* NumPy leaves room to rewrite the first extent (the last in Fortran order) in place */
+#define GROWTH_DIGITS 21 /* as NumPy: room to rewrite the first extent (the last in Fortran order) in place */
 
-/* Text into caller's memory; `length` counts on where it does not fit. */
+/* Text in the caller's memory; `length` counts on if it does not fit. */
 typedef struct sink {
     char *bytes;
     size_t capacity;
@@ -59,7 +59,7 @@ static void put_dictionary(sink *to, const char *descr, bool fortran_order, int3
     put_spaces(to, GROWTH_DIGITS - growing_digits);
 }
 
-/* Spaces and a newline until prefix and dictionary are a multiple of the alignment; the prefix goes before. */
+/* Pads prefix and dictionary with spaces and a newline to a multiple of the alignment, and prepends the prefix. */
 static void finish(sink *to, size_t prefix, char *dst)
 {
     size_t total = (prefix + to->length + 1 + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
@@ -84,7 +84,7 @@ fxtap_status fxtap_npy_header(const char *descr, bool fortran_order, int32_t ndi
     if (ndim > 0) {
         FX_REQUIRE(shape);
     }
-    /* Measured first, for the version that the length asks for. */
+    /* Measured first: the version depends on the length. */
     sink to = {.bytes = NULL};
     put_dictionary(&to, descr, fortran_order, ndim, shape);
     size_t prefix = to.length + 10 + ALIGNMENT > UINT16_MAX ? 12 : 10;

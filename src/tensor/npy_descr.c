@@ -1,6 +1,6 @@
 /*
- * npy_descr.c - NumPy's type strings: an optional byte order, a letter, a size, as "<f4"; what other programs write and
- * NumPy reads as well: a letter alone, as "?" or ">d", and names, as "float32".
+ * npy_descr.c - NumPy's type strings: an optional byte order, a letter, a size, as in "<f4"; also what other programs
+ * write and NumPy accepts: a letter alone ("?", ">d"), and names ("float32").
  */
 #include <inttypes.h>
 #include <string.h>
@@ -24,7 +24,7 @@ static fxtap_status malformed(const char *name, const char *descr)
     return fx_error_at(FXTAP_E_FORMAT, name, "descr '%s' is not a NumPy dtype", descr);
 }
 
-/* Without a size, and in any byte order: the letters of C's types and NumPy's own. Names have none. C's long has 8 bytes. */
+/* Without a size: letters of C types and of NumPy, with any byte order; names, without one. C's long has 8 bytes. */
 static const struct {
     const char *word;
     const char *means;
@@ -44,7 +44,7 @@ static const struct {
     {"object_", "O"}, {"void", "V0"},
 };
 
-/* The letter and size that a word means; the text itself for an unknown word. */
+/* The letter and size of a word; the text itself if the word is unknown. */
 static const char *without_words(const char *text, bool has_order)
 {
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
@@ -57,7 +57,7 @@ static const char *without_words(const char *text, bool has_order)
     return unit == '\0' || unit == '[' ? "M8" : text; /* "datetime64[ns]" */
 }
 
-/* Kinds that NumPy has and a tensor has not; NULL for an unknown letter. */
+/* NumPy kinds that tensors do not have; NULL for an unknown letter. */
 static const char *foreign_kind(char kind)
 {
     switch (kind) {
@@ -78,7 +78,7 @@ static const char *foreign_kind(char kind)
     }
 }
 
-/* Decimal digits to the end of the text; false where there are none, others, or too many. */
+/* Decimal digits to the end of the text; false if there are none, too many, or other characters. */
 static bool parse_size(const char *text, uint64_t *out)
 {
     uint64_t value = 0;

@@ -18,20 +18,20 @@
 #include "util/memory.h"
 
 #define TINY_BYTES ((size_t)8 << 10)
-#define READ_BYTES ((size_t)64 << 10) /* up to here a read is cheaper than a mapping */
+#define READ_BYTES ((size_t)64 << 10) /* up to this size a read is cheaper than a mapping */
 
 struct fxtap_npy {
     void *owned;     /* the bytes of a small file, or NULL */
-    void *mapping;   /* or of a large one */
+    void *mapping;   /* the mapping of a large file, or NULL */
     size_t n_mapped;
-    char *text;      /* made by fxtap_npy_text() */
+    char *text;      /* set by fxtap_npy_text() */
     uint64_t trailing_bytes;
     fx_npy_header header;
     int64_t strides[FXTAP_MAX_DIMS];
     fxtap_view view;
 };
 
-/* Fills header and view from the whole file's bytes, which have a home already. */
+/* Fills header and view from the bytes of the whole file. */
 static fxtap_status understand(fxtap_npy *npy, const char *name, const void *bytes, size_t n_bytes)
 {
     fx_npy_header *header = &npy->header;
@@ -41,7 +41,7 @@ static fxtap_status understand(fxtap_npy *npy, const char *name, const void *byt
     }
     uint64_t n_after = n_bytes - header->data_offset;
     if (header->data_bytes > n_after) {
-        return fx_error_at(FXTAP_E_FORMAT, name, "cut off: the header promises %" PRIu64 " bytes of data, there are %" PRIu64,
+        return fx_error_at(FXTAP_E_FORMAT, name, "truncated: the header declares %" PRIu64 " bytes of data, found %" PRIu64,
                            header->data_bytes, n_after);
     }
     npy->trailing_bytes = n_after - header->data_bytes;
@@ -75,7 +75,7 @@ fxtap_status fxtap_npy_open_bytes(const char *name, const void *bytes, size_t n_
     return FXTAP_OK;
 }
 
-/* Only what begins as an .npy file is worth its size in memory: of anything else, the beginning says what it is not. */
+/* Only a file that begins as an .npy file is read whole: for any other, the beginning is enough for the message. */
 static fxtap_status read_whole(fxtap_npy *npy, int fd, const char *path, size_t n_bytes)
 {
     fx_npy_header header;
@@ -112,7 +112,7 @@ static fxtap_status load(fxtap_npy *npy, int fd, const char *path, size_t n_byte
     return FXTAP_OK;
 }
 
-/* A pipe or a device would block or never end, a folder has no bytes. */
+/* A pipe or a device may block or never end, and a folder has no bytes. */
 static fxtap_status file_size(int fd, const char *path, size_t *out)
 {
     struct stat info;
@@ -130,8 +130,8 @@ static fxtap_status file_size(int fd, const char *path, size_t *out)
 }
 
 /*
- * A whole tiny file by one call: whoever compares many of them would spend as long on asking for their sizes. NULL where
- * the file is larger, or anything is wrong: then it is opened the careful way, which says what.
+ * Reads a tiny file with one call, since asking for its size takes as long as reading it. NULL if the file is larger,
+ * or on any error: the general way then reports it.
  */
 static fxtap_npy *open_tiny(int fd, const char *path)
 {
@@ -155,7 +155,7 @@ static fxtap_npy *open_tiny(int fd, const char *path)
     return npy;
 }
 
-/* Takes the descriptor. */
+/* Takes ownership of the descriptor. */
 static fxtap_status open_fd(int fd, const char *path, uint32_t flags, fxtap_npy **out)
 {
     fxtap_npy *tiny = open_tiny(fd, path);

@@ -1,5 +1,5 @@
 /*
- * npy_header.h - the header of an .npy file, read from untrusted bytes.
+ * npy_header.h - parses the header of an .npy file from untrusted bytes.
  *
  * Layout: the magic "\x93NUMPY", a version (major, minor), the length of what follows (2 bytes in version 1, 4 in
  * versions 2 and 3, little-endian), and a Python dictionary literal with the keys descr, fortran_order and shape.
@@ -13,7 +13,7 @@
 
 #include "fxtap/tensor.h"
 
-#define FX_NPY_MAX_HEADER ((size_t)1 << 20) /* of the dictionary; a longer one is FXTAP_E_UNSUPPORTED */
+#define FX_NPY_MAX_HEADER ((size_t)1 << 20) /* bytes of the dictionary; a longer one is FXTAP_E_UNSUPPORTED */
 #define FX_NPY_MAX_DESCR 64                 /* with NUL */
 
 typedef struct fx_npy_header {
@@ -29,13 +29,13 @@ typedef struct fx_npy_header {
 } fx_npy_header;
 
 /*
- * Reads the header at the beginning of `n_bytes` bytes; nothing is read past them, nothing allocated. The data may
- * lie beyond n_bytes: the caller compares data_offset + data_bytes with the size of the file. `name` is for messages.
- * FXTAP_E_FORMAT, FXTAP_E_UNSUPPORTED.
+ * Parses the header at the beginning of `n_bytes` bytes; reads nothing past them and allocates nothing. The data may
+ * extend beyond n_bytes: the caller compares data_offset + data_bytes with the size of the file. `name` is for
+ * messages. FXTAP_E_FORMAT, FXTAP_E_UNSUPPORTED.
  */
 fxtap_status fx_npy_parse(const char *name, const void *bytes, size_t n_bytes, fx_npy_header *out);
 
-/* dtype, item_bytes and big_endian of header->descr. FXTAP_E_FORMAT, FXTAP_E_UNSUPPORTED. */
+/* Sets dtype, item_bytes and big_endian from header->descr. FXTAP_E_FORMAT, FXTAP_E_UNSUPPORTED. */
 fxtap_status fx_npy_parse_descr(const char *name, fx_npy_header *header);
 
 #endif

@@ -30,7 +30,7 @@ static void skip_space(cursor *c)
     }
 }
 
-/* The next character that is no space; '\0' at the end (a NUL byte is wrong everywhere, too). */
+/* The next character after spaces; '\0' at the end (a NUL byte is an error everywhere). */
 static char peek(cursor *c)
 {
     skip_space(c);
@@ -71,15 +71,15 @@ static fxtap_status parse_string(cursor *c, const char *what, char *out, size_t 
     c->at++;
     const unsigned char *end = memchr(c->at, quote, (size_t)(c->end - c->at));
     if (end == NULL) {
-        return bad(c, "a string that does not end");
+        return bad(c, "unterminated string");
     }
     size_t n = (size_t)(end - c->at);
     if (n >= capacity) {
-        return bad(c, "a string that is too long");
+        return bad(c, "string too long");
     }
     for (size_t i = 0; i < n; i++) {
         if (c->at[i] < 0x20 || c->at[i] > 0x7E || c->at[i] == '\\') {
-            return bad(c, "a string with a character that no dtype has");
+            return bad(c, "invalid character in a string");
         }
     }
     memcpy(out, c->at, n);
@@ -94,7 +94,7 @@ static fxtap_status parse_descr(cursor *c, fx_npy_header *out)
     if (next == '[' || next == '(') {
         return fx_error_at(FXTAP_E_UNSUPPORTED, c->name, "a structured dtype is not supported");
     }
-    fxtap_status status = parse_string(c, "no dtype string", out->descr, sizeof out->descr);
+    fxtap_status status = parse_string(c, "expected a dtype string", out->descr, sizeof out->descr);
     return status == FXTAP_OK ? fx_npy_parse_descr(c->name, out) : status;
 }
 
@@ -110,7 +110,7 @@ static fxtap_status parse_bool(cursor *c, bool *out)
     return FXTAP_OK;
 }
 
-/* A number from 0 to 2^63-1, with Python 2's L after it or without. */
+/* A number from 0 to 2^63-1, with or without Python 2's L suffix. */
 static fxtap_status parse_extent(cursor *c, int64_t *out)
 {
     int64_t value = 0;
@@ -118,11 +118,11 @@ static fxtap_status parse_extent(cursor *c, int64_t *out)
     const unsigned char *first = c->at;
     for (; c->at < c->end && *c->at >= '0' && *c->at <= '9'; c->at++) {
         if (!fx_mul_i64(value, 10, &value) || !fx_add_i64(value, *c->at - '0', &value)) {
-            return bad(c, "an extent over 2^63-1");
+            return bad(c, "extent over 2^63-1");
         }
     }
     if (c->at == first) {
-        return bad(c, "no extent");
+        return bad(c, "expected an extent");
     }
     if (c->at < c->end && *c->at == 'L') {
         c->at++;
@@ -136,13 +136,13 @@ static fxtap_status parse_shape(cursor *c, fx_npy_header *out)
 {
     bool comma = false;
     if (!take(c, '(')) {
-        return bad(c, "shape is no tuple");
+        return bad(c, "shape is not a tuple");
     }
     out->ndim = 0;
     while (!take(c, ')')) {
         int64_t extent = 0;
         if (out->ndim > 0 && !comma) {
-            return bad(c, "no comma between extents");
+            return bad(c, "expected a comma between extents");
         }
         fxtap_status status = parse_extent(c, &extent);
         if (status != FXTAP_OK) {
@@ -162,7 +162,7 @@ enum { HAS_DESCR = 1, HAS_ORDER = 2, HAS_SHAPE = 4, HAS_ALL = 7 };
 static fxtap_status parse_entry(cursor *c, unsigned *has, fx_npy_header *out)
 {
     char key[16];
-    fxtap_status status = parse_string(c, "no key", key, sizeof key);
+    fxtap_status status = parse_string(c, "expected a key", key, sizeof key);
     if (status != FXTAP_OK) {
         return status;
     }
@@ -171,10 +171,10 @@ static fxtap_status parse_entry(cursor *c, unsigned *has, fx_npy_header *out)
                    : strcmp(key, "shape") == 0         ? HAS_SHAPE
                                                        : 0;
     if (bit == 0 || (*has & bit) != 0) {
-        return bad(c, bit == 0 ? "an unknown key" : "a key for the second time");
+        return bad(c, bit == 0 ? "unknown key" : "duplicate key");
     }
     if (!take(c, ':')) {
-        return bad(c, "no colon after a key");
+        return bad(c, "expected a colon after a key");
     }
     *has |= bit;
     if (bit == HAS_DESCR) {
@@ -188,11 +188,11 @@ static fxtap_status parse_dictionary(cursor *c, fx_npy_header *out)
     unsigned has = 0;
     bool comma = true;
     if (!take(c, '{')) {
-        return bad(c, "no dictionary");
+        return bad(c, "expected a dictionary");
     }
     while (!take(c, '}')) {
         if (!comma) {
-            return bad(c, "no comma between entries");
+            return bad(c, "expected a comma between entries");
         }
         fxtap_status status = parse_entry(c, &has, out);
         if (status != FXTAP_OK) {
@@ -202,12 +202,12 @@ static fxtap_status parse_dictionary(cursor *c, fx_npy_header *out)
     }
     skip_space(c);
     if (c->at != c->end) {
-        return bad(c, "something after the dictionary");
+        return bad(c, "trailing data after the dictionary");
     }
     return has == HAS_ALL ? FXTAP_OK : bad(c, "descr, fortran_order or shape is missing");
 }
 
-/* The part before the dictionary: its own length, and the dictionary's into *length_out. */
+/* Parses the part before the dictionary: its length goes to *prefix_out, that of the dictionary to *length_out. */
 static fxtap_status parse_prefix(const char *name, const unsigned char *bytes, size_t n_bytes, size_t *prefix_out,
                                  size_t *length_out)
 {
@@ -220,7 +220,7 @@ static fxtap_status parse_prefix(const char *name, const unsigned char *bytes, s
         return fx_error_at(FXTAP_E_FORMAT, name, "not a .npy file: it does not begin with \\x93NUMPY");
     }
     if (n_bytes < 10) {
-        return fx_error_at(FXTAP_E_FORMAT, name, "cut off inside the header, at byte %zu", n_bytes);
+        return fx_error_at(FXTAP_E_FORMAT, name, "truncated in the header, at byte %zu", n_bytes);
     }
     if (bytes[6] < 1 || bytes[6] > 3 || bytes[7] != 0) {
         return fx_error_at(FXTAP_E_UNSUPPORTED, name, ".npy version %u.%u", bytes[6], bytes[7]);
@@ -231,7 +231,7 @@ static fxtap_status parse_prefix(const char *name, const unsigned char *bytes, s
         return FXTAP_OK;
     }
     if (n_bytes < 12) {
-        return fx_error_at(FXTAP_E_FORMAT, name, "cut off inside the header, at byte %zu", n_bytes);
+        return fx_error_at(FXTAP_E_FORMAT, name, "truncated in the header, at byte %zu", n_bytes);
     }
     *prefix_out = 12;
     *length_out = bytes[8] | (size_t)bytes[9] << 8 | (size_t)bytes[10] << 16 | (size_t)bytes[11] << 24;
@@ -244,7 +244,7 @@ static fxtap_status count_bytes(const char *name, fx_npy_header *out)
     uint64_t count;
     if (fxtap_view_count(&view, &count) != FXTAP_OK || !fx_mul_u64(count, out->item_bytes, &out->data_bytes) ||
         out->data_bytes > INT64_MAX - FX_NPY_MAX_HEADER - 12) {
-        return fx_error_at(FXTAP_E_FORMAT, name, "the header promises more data than any file holds");
+        return fx_error_at(FXTAP_E_FORMAT, name, "the header declares more data than a file can hold");
     }
     return FXTAP_OK;
 }

@@ -1,4 +1,4 @@
-/* npy_save.c - a view into a new .npy file: written under another name, then given its own. */
+/* npy_save.c - saves a view as a new .npy file: written under a temporary name, then renamed. */
 #include "fxtap/npy.h"
 
 #include <errno.h>
@@ -16,7 +16,7 @@
 #include "util/system.h"
 
 #define HEADER_BYTES 2048
-#define BLOCK_ELEMS ((uint64_t)1 << 16) /* gathered at a time */
+#define BLOCK_ELEMS ((uint64_t)1 << 16) /* bytes gathered at a time */
 
 static fxtap_status write_gathered(int fd, const char *path, const fxtap_view *view)
 {
@@ -58,7 +58,7 @@ static fxtap_status write_array(int fd, const char *path, const fxtap_view *view
     return status == FXTAP_OK ? fx_writev_all(fd, parts, 2, path) : status;
 }
 
-/* A name in the folder of `path` that no other call of any process of this machine uses now. Freed by the caller. */
+/* A temporary name in the folder of `path`, unique on this machine. Freed by the caller. */
 static char *temporary_name(const char *path)
 {
     static atomic_uint counter;
@@ -74,7 +74,7 @@ static char *temporary_name(const char *path)
     return out;
 }
 
-/* Creates, fills and closes `temporary`; messages name `path`, which is what the caller asked for. */
+/* Creates, fills and closes `temporary`; messages name `path`. */
 static fxtap_status write_temporary(const char *temporary, const char *path, const fxtap_view *view)
 {
     int fd = fx_system.openat(AT_FDCWD, temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);

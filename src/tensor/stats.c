@@ -12,10 +12,10 @@
 #include "util/float_mode.h"
 #include "util/memory.h"
 
-/* Read, hashed and left behind while it is in the second-level cache: whole parts. */
+/* Read and hashed while in the second-level cache; a multiple of the part size. */
 #define BLOCK_BYTES (4 * FX_STATS_PART_BYTES)
 
-/* A part of float64 with magnitudes outside these is summed in long double: its squares would not fit float64. */
+/* A part of float64 with magnitudes outside these limits is summed in long double: its squares do not fit float64. */
 #define F64_SQUARE_MAX 1e145
 #define F64_SQUARE_MIN 1e-140
 
@@ -29,7 +29,7 @@ const fx_stats_kernels *fx_stats_in_use(void)
 #endif
 }
 
-/* The exponent of the smallest normal number, for dtypes that are saved as float32 or have it as a part. */
+/* The exponent of the smallest normal number, for dtypes that are saved as float32 or consist of float32. */
 static int min_normal_exponent(fxtap_dtype dtype)
 {
     switch (dtype) {
@@ -40,7 +40,7 @@ static int min_normal_exponent(fxtap_dtype dtype)
     case FXTAP_FLOAT8_E4M3: return -6;
     case FXTAP_FLOAT8_E4M3FNUZ: return -7;
     case FXTAP_FLOAT8_E5M2FNUZ: return -15;
-    case FXTAP_FLOAT8_E8M0FNU: return -127; /* powers of two alone, none of them subnormal: bits 0 */
+    case FXTAP_FLOAT8_E8M0FNU: return -127; /* powers of two only, none subnormal: bits 0 */
     case FXTAP_FLOAT8_E3M4:
     case FXTAP_FLOAT6_E3M2FN: return -2;
     case FXTAP_FLOAT8_E4M3B11FNUZ: return -10;
@@ -58,7 +58,7 @@ static uint64_t min_normal_bits(fxtap_dtype dtype, fxtap_dtype saved)
     return (uint64_t)(min_normal_exponent(dtype) + 127) << 23;
 }
 
-bool fx_stats_known(fxtap_dtype dtype)
+bool fx_stats_defined(fxtap_dtype dtype)
 {
     fxtap_dtype saved = fxtap_dtype_saved(dtype);
     return saved != FXTAP_DTYPE_NONE && fxtap_dtype_class_of(saved) != FXTAP_CLASS_TEXT;
@@ -160,7 +160,7 @@ static void add_f64_part_wide(fx_stats_state *state, const void *elements, size_
     fx_stats_join(state, n_finite, value_mean, 0, m2);
 }
 
-/* The largest finite magnitude decides; with an infinity in the part it is not known, so the wide sum is taken. */
+/* Decided by the largest finite magnitude; with an infinity in the part it is unknown, so the wide sum is used. */
 static bool needs_wide(uint64_t abs_max_bits)
 {
     double abs_max = fx_f64_from_bits(abs_max_bits);
@@ -247,7 +247,7 @@ static void finish_moments(const fx_stats_state *state, fxtap_stats *out)
     }
 }
 
-/* The float64 of a float's magnitude bits, by integers where it is subnormal: a flush-to-zero mode would lose it. */
+/* The float64 of a float's magnitude bits; subnormals use integers, since a flush-to-zero mode would lose them. */
 static double magnitude_of_bits(fxtap_dtype saved, uint64_t bits)
 {
     if (saved == FXTAP_FLOAT64) {
@@ -323,7 +323,7 @@ void fx_stats_saved(fxtap_dtype dtype, const void *elements, size_t n_elems, fxt
     *hash_out = fx_hasher_finish(&hasher);
 }
 
-/* A view that cannot be read where it lies: gathered block by block into saved form. */
+/* A view that cannot be read in place: gathered block by block into saved form. */
 static fxtap_status stats_gathered(const fxtap_view *view, uint64_t n_saved, fxtap_stats *out, fxtap_hash128 *hash_out)
 {
     fx_stats_state state;
@@ -369,7 +369,7 @@ fxtap_status fxtap_stats_compute(const fxtap_view *view, fxtap_stats *out, fxtap
     if (status != FXTAP_OK) {
         return status;
     }
-    if (!fx_stats_known(view->dtype)) {
+    if (!fx_stats_defined(view->dtype)) {
         return fx_error(FXTAP_E_UNSUPPORTED, "no statistics for elements of type %s", fxtap_dtype_name(view->dtype));
     }
     status = fxtap_view_saved_bytes(view, &n_bytes);

@@ -1,6 +1,6 @@
 /*
- * stats_complex.c - complex64 and complex128. An element is NaN when a part is; else infinite when a part is; a zero
- * when both parts are; subnormal when it is none of these and a part is subnormal.
+ * stats_complex.c - complex64 and complex128. An element is NaN if a part is; else infinite if a part is; zero if both
+ * parts are; else subnormal if a part is.
  */
 #include <math.h>
 
@@ -12,7 +12,7 @@ typedef struct complex_sums {
     double square[FX_STATS_LANES];
 } complex_sums;
 
-/* The magnitude bits of both parts, in the part's own width, and the values in float64. */
+/* The magnitude bits of both parts, in the width of a part, and the values as float64. */
 typedef struct complex_element {
     uint64_t real_bits;
     uint64_t imag_bits;
@@ -51,7 +51,7 @@ static inline bool is_subnormal(uint64_t bits, uint64_t min_normal)
     return bits > 0 && bits < min_normal;
 }
 
-/* Counts the element; true when it is finite. */
+/* Counts the element; returns whether it is finite. */
 static inline bool classify(fx_stats_state *state, complex_element x, uint64_t infinity)
 {
     uint64_t min_normal = state->min_normal_bits;
@@ -89,7 +89,7 @@ static void add_narrow(fx_stats_state *state, const unsigned char *bytes, size_t
     fx_stats_join(state, n_finite, real + a / count, imag + b / count, m2 > 0 ? m2 : 0);
 }
 
-/* complex128 whose squares float64 cannot hold. */
+/* complex128 whose squares do not fit float64. */
 static void add_wide(fx_stats_state *state, const unsigned char *bytes, size_t n, uint64_t n_finite)
 {
     long double real = 0, imag = 0, m2 = 0;
@@ -113,7 +113,7 @@ static void add_wide(fx_stats_state *state, const unsigned char *bytes, size_t n
 static inline void add_part(fx_stats_state *state, const unsigned char *bytes, size_t n, bool is_c128)
 {
     complex_sums sums = {0};
-    double largest = 0; /* of any part: tells whether squares fit */
+    double largest = 0; /* of any part: decides whether squares fit */
     uint64_t infinity = is_c128 ? FX_F64_INF : FX_F32_INF, n_finite = 0;
     for (size_t i = 0; i < n; i++) {
         complex_element x = load(bytes, i, is_c128);

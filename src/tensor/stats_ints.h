@@ -1,6 +1,6 @@
 /*
- * stats_ints.h - the integer loops, for the compiler to vectorise: included once by each level's file. All sums are
- * exact, so every order gives the same. SUM and SQUARE hold a whole part: FX_STATS_PART_BYTES / sizeof(TYPE) elements.
+ * stats_ints.h - the integer loops, vectorised by the compiler: included once for each level. All sums are exact, so
+ * their order does not matter. SUM and SQUARE hold a whole part: FX_STATS_PART_BYTES / sizeof(TYPE) elements.
  */
 #include "tensor/stats_kernel.h"
 
@@ -30,7 +30,7 @@
         out->square_low = (uint64_t)squares;                                                                           \
     }
 
-/* 32 bits: a square has up to 64, so its halves are summed apart. */
+/* 32 bits: a square has up to 64, so its halves are summed separately. */
 #define DEFINE_INT_SCAN32(NAME, TYPE, MAGNITUDE)                                                                       \
     static void NAME(const void *elements, size_t n, fx_int_scan *out)                                                 \
     {                                                                                                                  \
@@ -71,7 +71,7 @@ DEFINE_INT_SCAN(scan_u16, uint16_t, AS_IT_IS, uint32_t, uint64_t)
 DEFINE_INT_SCAN32(scan_i32, int32_t, I32_MAGNITUDE)
 DEFINE_INT_SCAN32(scan_u32, uint32_t, AS_IT_IS)
 
-/* True when every value fits 32 bits (as indices and sizes do); false, and `out` means nothing, where one does not. */
+/* True if every value fits 32 bits (as indices and sizes do); if false, `out` is undefined. */
 static bool scan_i64(const void *elements, size_t n, fx_int_scan *out)
 {
     const unsigned char *bytes = elements;
@@ -87,7 +87,7 @@ static bool scan_i64(const void *elements, size_t n, fx_int_scan *out)
         min = value < min ? value : min;
         max = value > max ? value : max;
         n_zero += value == 0;
-        sum = (int64_t)((uint64_t)sum + (uint64_t)value); /* meant only when all are narrow */
+        sum = (int64_t)((uint64_t)sum + (uint64_t)value); /* valid only if all are narrow */
         low += square & UINT32_MAX;
         high += square >> 32;
     }

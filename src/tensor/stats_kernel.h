@@ -1,5 +1,5 @@
 /*
- * stats_kernel.h - the inner loops of stats.c and what they hand back. Each takes at most one part.
+ * stats_kernel.h - the inner loops of stats.c and their results. Each takes at most one part.
  */
 #ifndef FX_TENSOR_STATS_KERNEL_H
 #define FX_TENSOR_STATS_KERNEL_H
@@ -13,7 +13,7 @@
 #define FX_F32_INF 0x7f800000u
 #define FX_F64_INF 0x7ff0000000000000u
 
-/* First pass over floats: everything that needs no mean. Keys order like the values, -0.0 below +0.0. */
+/* First pass over floats: everything that does not need the mean. Keys order like the values, -0.0 below +0.0. */
 typedef struct fx_float_scan {
     uint64_t n_nan;
     uint64_t n_pos_inf;
@@ -21,8 +21,8 @@ typedef struct fx_float_scan {
     uint64_t n_zero;
     uint64_t n_subnormal;
     uint64_t abs_max; /* bits of the largest magnitude that is not NaN */
-    int64_t key_min;  /* INT64_MAX when all are NaN */
-    int64_t key_max;  /* INT64_MIN when all are NaN */
+    int64_t key_min;  /* INT64_MAX if all are NaN */
+    int64_t key_max;  /* INT64_MIN if all are NaN */
     double sum[FX_STATS_LANES]; /* of the finite elements */
 } fx_float_scan;
 
@@ -72,7 +72,7 @@ static inline double fx_f64_from_bits(uint64_t bits)
     return value;
 }
 
-/* The lanes joined, always in this order. */
+/* Sums of the lanes, always in this order. */
 static inline double fx_lanes_sum(const double lanes[FX_STATS_LANES])
 {
     double half[FX_STATS_LANES / 2];
@@ -100,11 +100,11 @@ typedef struct fx_stats_kernels {
     void (*scan_u16)(const void *elements, size_t n, fx_int_scan *out);
     void (*scan_i32)(const void *elements, size_t n, fx_int_scan *out);
     void (*scan_u32)(const void *elements, size_t n, fx_int_scan *out);
-    bool (*scan_i64)(const void *elements, size_t n, fx_int_scan *out); /* false: a value needs over 32 bits */
+    bool (*scan_i64)(const void *elements, size_t n, fx_int_scan *out); /* false: a value needs more than 32 bits */
     void (*scan_bool)(const void *elements, size_t n, fx_int_scan *out);
 } fx_stats_kernels;
 
-/* Those of the level in use (fx_cpu()). */
+/* The kernels of the level in use (fx_cpu()). */
 const fx_stats_kernels *fx_stats_in_use(void);
 
 extern const fx_stats_kernels fx_stats_scalar;

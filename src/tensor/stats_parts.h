@@ -1,12 +1,12 @@
 /*
- * stats_parts.h - one part of each kind into the running state: between stats.c and its stats_*.c.
+ * stats_parts.h - adds one part of each kind to the state: shared by stats.c and stats_*.c.
  */
 #ifndef FX_TENSOR_STATS_PARTS_H
 #define FX_TENSOR_STATS_PARTS_H
 
 #include "tensor/stats_kernel.h"
 
-/* Joins the moments of `n` finite elements (the pairwise update that stats.h names). */
+/* Combines the moments of `n` finite elements (the pairwise update of stats.h). */
 void fx_stats_join(fx_stats_state *state, uint64_t n, long double mean, long double mean_imag, long double m2);
 
 void fx_stats_range(fx_stats_state *state, int64_t key_min, int64_t key_max);

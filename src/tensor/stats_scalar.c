@@ -1,5 +1,5 @@
 /*
- * stats_scalar.c - the portable kernels, one element at a time: the twins that the vector kernels must equal.
+ * stats_scalar.c - the portable kernels, one element at a time: the reference for the vector kernels.
  */
 #include "tensor/stats_ints.h"
 #include "tensor/stats_steps.h"

@@ -1,6 +1,6 @@
 /*
- * stats_steps.h - the kernels one element at a time: the portable code is made of these, and the vector code uses them
- * for what a whole vector does not cover. Element i of a part goes to lane i % 16 in all of them.
+ * stats_steps.h - the kernels one element at a time: used by the portable code, and by the vector code for the elements
+ * that do not fill a vector. Element i of a part always goes to lane i % 16.
  */
 #ifndef FX_TENSOR_STATS_STEPS_H
 #define FX_TENSOR_STATS_STEPS_H
@@ -68,7 +68,7 @@ FX_DEFINE_STEPS(f32, uint32_t, INT32_MAX, FX_F32_INF)
 FX_DEFINE_STEPS(f64, uint64_t, INT64_MAX, FX_F64_INF)
 #undef FX_DEFINE_STEPS
 
-/* IEEE binary16 to binary32 by its definition, with integers alone (no flush-to-zero mode can reach it). */
+/* IEEE binary16 to binary32 by its definition, with integers only, so that flush-to-zero modes have no effect. */
 static inline uint32_t fx_f32_bits_of_f16(uint16_t half)
 {
     uint32_t sign = (uint32_t)(half & 0x8000u) << 16;

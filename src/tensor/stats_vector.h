@@ -1,10 +1,10 @@
 /*
- * stats_vector.h - the vector kernels, written once over a few operations that stats_avx2.c and stats_avx512.c define
- * before they include this. One step is 16 elements, one for each lane, so the lanes are those of stats_steps.h.
+ * stats_vector.h - the vector kernels, in terms of a few operations that stats_avx2.c and stats_avx512.c define before
+ * they include this. One step is 16 elements, one for each lane, with the lanes of stats_steps.h.
  *
  *   VF_N, VD_N        32-bit and 64-bit lanes of a vector
  *   v32, v64, vd      vectors of 32-bit and 64-bit integers, of float64
- *   v32_*, v64_*      signed min, max; count_* adds 1 to the lanes of a counter where a comparison holds;
+ *   v32_*, v64_*      signed min, max; count_* adds 1 to the lanes of a counter where a comparison is true;
  *                     select_gt(a, b, x, y): x where a > b, else y
  */
 #include "tensor/stats_ints.h"
@@ -15,8 +15,8 @@
 #define N64 (STEP / VD_N) /* vectors of 64-bit elements in a step */
 
 /*
- * For elements of either size: counts and range of one vector (unless `special`, NaN may not be there and infinities
- * are not counted), the sum of a counter's lanes, and what a scan has found in all.
+ * For elements of either size: counts and range of one vector (unless `special`, there must be no NaN and infinities
+ * are not counted), the sum of a counter's lanes, and the result of a scan.
  */
 #define DEFINE_SCAN(BITS, LANES, WORD, LEAST, MOST, INFINITE)                                                          \
     typedef struct scan_##BITS {                                                                                       \
@@ -61,7 +61,7 @@
         memcpy(low, &s->key_min, sizeof low);                                                                          \
         memcpy(high, &s->key_max, sizeof high);                                                                        \
         for (size_t i = 0; i < (LANES); i++) {                                                                         \
-            bool any = low[i] != (MOST) || high[i] != (LEAST); /* neither is the key of a value */                     \
+            bool any = low[i] != (MOST) || high[i] != (LEAST); /* not the key of any value */                     \
             out->key_min = any && low[i] < out->key_min ? low[i] : out->key_min;                                       \
             out->key_max = any && high[i] > out->key_max ? high[i] : out->key_max;                                     \
         }                                                                                                              \
@@ -81,7 +81,7 @@
 DEFINE_SCAN(32, VF_N, int32_t, INT32_MIN, INT32_MAX, FX_F32_INF)
 DEFINE_SCAN(64, VD_N, int64_t, INT64_MIN, INT64_MAX, FX_F64_INF)
 
-/* Whole steps below n; false where a NaN or an infinity is there and `special` is not set. */
+/* Whole steps below n; false if there is a NaN or an infinity and `special` is not set. */
 static inline __attribute__((always_inline)) bool scan_f32_steps(const unsigned char *bytes, size_t n,
                                                                   uint32_t min_normal, bool special,
                                                                   fx_float_scan *out)
@@ -119,7 +119,7 @@ static void scan_f32(const void *elements, size_t n, uint32_t min_normal, fx_flo
     fx_scan_f32_steps(elements, whole, n, min_normal, out);
 }
 
-/* Arithmetic on this part overlaps the reading of the next; past the end of the data it does nothing. */
+/* Prefetches the next part while this one is computed; no effect past the end of the data. */
 static inline void prefetch_next_part(const unsigned char *at, size_t step_bytes)
 {
     for (size_t line = 0; line < step_bytes; line += 64) {
@@ -127,7 +127,7 @@ static inline void prefetch_next_part(const unsigned char *at, size_t step_bytes
     }
 }
 
-/* The same over elements of either size. */
+/* The same for elements of either size. */
 #define DEFINE_SPREAD(NAME, BYTES, LOAD)                                                                               \
     static inline __attribute__((always_inline)) void spread_##NAME##_steps(const unsigned char *bytes, size_t n,      \
                                                                            bool special, double mean,                  \

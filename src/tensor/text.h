@@ -8,7 +8,7 @@
 #include <stddef.h>
 
 /*
- * UTF-8 of `n` UCS-4 code points at `bytes` (any alignment), trailing NULs dropped, what is no code point as U+FFFD.
+ * UTF-8 of `n` UCS-4 code points at `bytes` (any alignment), without trailing NULs; invalid code points become U+FFFD.
  * The caller frees it; NULL: no memory.
  */
 char *fx_text_from_ucs4(const void *bytes, size_t n, bool big_endian);

@@ -114,13 +114,13 @@ fxtap_status fx_undefined_decode(const void *bytes, size_t n_bytes, uint64_t n_e
 
 /* ---- statistics ---- */
 
-/* The ranges that are still to be passed over. */
+/* The remaining ranges. */
 typedef struct passing {
     const fxtap_undefined_range *ranges;
     size_t n_ranges;
 } passing;
 
-/* Moves the defined ones of `n` elements, of which the first is number `first`, together; their number. */
+/* Compacts the defined ones of `n` elements, the first of which has index `first`; returns their number. */
 static size_t keep_defined(passing *p, unsigned char *elements, size_t elem_bytes, uint64_t first, size_t n)
 {
     size_t n_kept = 0, at = 0;
@@ -170,7 +170,7 @@ fxtap_status fx_undefined_stats(const fxtap_view *view, const fxtap_undefined_ra
     if (status != FXTAP_OK) {
         return status;
     }
-    if (!fx_stats_known(view->dtype)) {
+    if (!fx_stats_defined(view->dtype)) {
         return fx_error(FXTAP_E_UNSUPPORTED, "no statistics for elements of type %s", fxtap_dtype_name(view->dtype));
     }
     unsigned char *block = fx_alloc(BLOCK_BYTES);

@@ -102,7 +102,7 @@ uint16_t fx_f16_of_f32(float value)
         half = 0x7e00;
     } else if (magnitude >= 0x47800000) { /* 65536 and above */
         half = 0x7c00;
-    } else if (magnitude >= 0x38800000) { /* normal; a carry out of 65504 gives infinity by itself */
+    } else if (magnitude >= 0x38800000) { /* normal; a carry out of 65504 yields infinity */
         half = round_shift(magnitude - (UINT32_C(112) << 23), 13);
     } else if (magnitude >= 0x33000000) { /* subnormal: multiples of 2^-24 */
         half = round_shift((magnitude & 0x7fffff) | 0x800000, 126 - (magnitude >> 23));

@@ -16,7 +16,7 @@ static fxtap_status check_dims(const fxtap_view *view)
                         FXTAP_MAX_DIMS);
     }
     if (view->ndim > 0 && view->shape == NULL) {
-        return fx_error(FXTAP_E_INVALID, "a view of %" PRId32 " dimensions has no shape", view->ndim);
+        return fx_error(FXTAP_E_INVALID, "a view of %" PRId32 " dimensions without a shape", view->ndim);
     }
     for (int32_t i = 0; i < view->ndim; i++) {
         if (view->shape[i] < 0) {
@@ -36,7 +36,7 @@ static bool has_zero_extent(const fxtap_view *view)
     return false;
 }
 
-/* A zero anywhere makes it zero, whatever the others would multiply to. */
+/* A zero extent makes the product zero, even if the others overflow. */
 fxtap_status fxtap_view_count(const fxtap_view *view, uint64_t *out)
 {
     FX_REQUIRE(view);
@@ -56,8 +56,8 @@ fxtap_status fxtap_view_count(const fxtap_view *view, uint64_t *out)
 }
 
 /*
- * Offsets in elements of the lowest and highest element from the one with all indices zero; the view has elements.
- * False where they do not fit.
+ * Offsets in elements of the lowest and highest element, relative to the one with all indices zero; the view is not
+ * empty. False on overflow.
  */
 static bool offset_range(const fxtap_view *view, int64_t *low_out, int64_t *high_out)
 {
@@ -95,7 +95,7 @@ static fxtap_status check_type(const fxtap_view *view)
 {
     const char *name = fxtap_dtype_name(view->dtype);
     if (name[0] == '\0') {
-        return fx_error(FXTAP_E_INVALID, "dtype %d of a view is not known", (int)view->dtype);
+        return fx_error(FXTAP_E_INVALID, "a view has unknown dtype %d", (int)view->dtype);
     }
     if (fxtap_dtype_size(view->dtype) == 0) {
         return fx_error(FXTAP_E_INVALID, "a view cannot have dtype %s, whose elements have no size", name);
@@ -107,10 +107,10 @@ static fxtap_status check_type(const fxtap_view *view)
         return fx_error(FXTAP_E_INVALID, "a view of bool cannot be negated");
     }
     if (view->dtype == FXTAP_FLOAT4_E2M1FN_X2 && view->ndim == 0) {
-        return fx_error(FXTAP_E_INVALID, "a view of %s has no axis to unpack along", name);
+        return fx_error(FXTAP_E_INVALID, "a view of %s needs an axis to unpack along", name);
     }
     if (view->dtype == FXTAP_FLOAT4_E2M1FN_X2 && view->shape[view->ndim - 1] > INT64_MAX / 2) {
-        return fx_error(FXTAP_E_INVALID, "a view of %s is too long to be unpacked", name);
+        return fx_error(FXTAP_E_INVALID, "a view of %s is too large to unpack", name);
     }
     return FXTAP_OK;
 }
@@ -127,7 +127,7 @@ fxtap_status fxtap_view_check(const fxtap_view *view)
         return status;
     }
     if (view->data == NULL) {
-        return fx_error(FXTAP_E_INVALID, "a view of %" PRIu64 " elements has no data", count);
+        return fx_error(FXTAP_E_INVALID, "a view of %" PRIu64 " elements without data", count);
     }
     return check_range(view, count);
 }
@@ -147,7 +147,7 @@ static bool is_packed(const fxtap_view *view, bool fortran)
     return true;
 }
 
-/* float4 is unpacked along its last axis, so that only row-major pairs are in the order of what is saved. */
+/* float4 is unpacked along its last axis, so only row-major pairs are in saved order. */
 fxtap_order fxtap_view_order(const fxtap_view *view)
 {
     if (view->strides == NULL || has_zero_extent(view) || is_packed(view, false)) {
@@ -224,7 +224,7 @@ void fx_contiguous_strides(int32_t ndim, const int64_t *shape, bool fortran, int
         out[i] = stride;
         int64_t next;
         if (shape[i] > 0 && fx_mul_i64(stride, shape[i], &next)) {
-            stride = next; /* only an empty array's product overflows, whose strides nobody follows */
+            stride = next; /* only the product of an empty array overflows, and its strides are not used */
         }
     }
 }

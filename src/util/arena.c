@@ -11,9 +11,9 @@
 #define CHUNK_BYTES ((size_t)64 * 1024)
 #define ALIGNMENT ((size_t)16)
 #ifdef __SANITIZE_ADDRESS__
-static const size_t most_spare = 0; /* a block used after its end is to be seen */
+static const size_t max_spare = 0; /* lets a sanitiser see the use of a freed block */
 #else
-static const size_t most_spare = 64;
+static const size_t max_spare = 64;
 #endif
 
 struct fx_arena_chunk {
@@ -58,7 +58,7 @@ void fx_arena_reset(fx_arena *arena)
     free_chunks(arena->spare);
     while (chunk != NULL) {
         struct fx_arena_chunk *older = chunk->older;
-        if (chunk->capacity == CHUNK_BYTES && n_spare < most_spare) {
+        if (chunk->capacity == CHUNK_BYTES && n_spare < max_spare) {
             chunk->older = spare;
             spare = chunk;
             n_spare++;
@@ -85,7 +85,7 @@ static struct fx_arena_chunk *new_chunk(size_t capacity)
     return chunk;
 }
 
-/* A large block gets a chunk of its own behind the one in use, whose free room is not lost. */
+/* A large block gets its own chunk behind the one in use, so that the free room of that one is not lost. */
 static void *alloc_large(fx_arena *arena, size_t n_bytes)
 {
     struct fx_arena_chunk *chunk = new_chunk(n_bytes);
@@ -178,17 +178,17 @@ char *fx_arena_strdup(fx_arena *arena, const char *text)
 
 char *fx_arena_printf(fx_arena *arena, const char *format, ...)
 {
-    char usual[256];
+    char fixed[256];
     va_list arguments, again;
     va_start(arguments, format);
     va_copy(again, arguments);
-    int length = vsnprintf(usual, sizeof usual, format, arguments);
+    int length = vsnprintf(fixed, sizeof fixed, format, arguments);
     char *text = NULL;
     if (length < 0) {
         fx_error(FXTAP_E_INVALID, "text cannot be formatted");
         arena->failed = true;
-    } else if ((size_t)length < sizeof usual) {
-        text = fx_text_copy(arena, usual, (size_t)length);
+    } else if ((size_t)length < sizeof fixed) {
+        text = fx_text_copy(arena, fixed, (size_t)length);
     } else if ((text = fx_arena_alloc(arena, (size_t)length + 1)) != NULL) {
         vsnprintf(text, (size_t)length + 1, format, again);
     }

@@ -8,18 +8,18 @@
 #include <stddef.h>
 
 typedef struct fx_arena {
-    struct fx_arena_chunk *chunk; /* the one in use; older ones hang behind it */
-    struct fx_arena_chunk *spare; /* empty ones, from a reset */
+    struct fx_arena_chunk *chunk; /* the chunk in use, linked to the older ones */
+    struct fx_arena_chunk *spare; /* empty chunks kept by a reset */
     size_t used;
     bool failed;       /* an allocation has failed since init or reset */
-    bool stays_failed; /* set by the owner: after a failure all fail, so that a long walk asks once, at its end */
+    bool stays_failed; /* set by the owner: after a failure every allocation fails: a long walk checks once */
 } fx_arena;
 
 void fx_arena_init(fx_arena *arena);
-void fx_arena_clear(fx_arena *arena); /* frees everything; the arena is as after init */
-void fx_arena_reset(fx_arena *arena); /* ends every block, and keeps some memory for the next ones */
+void fx_arena_clear(fx_arena *arena); /* frees everything; the arena can be used again */
+void fx_arena_reset(fx_arena *arena); /* frees every block, and keeps some memory for new ones */
 
-/* All return NULL, with the thread's error set, when memory cannot be had. */
+/* All return NULL, with the thread's error set, when out of memory. */
 void *fx_arena_alloc(fx_arena *arena, size_t n_bytes); /* uninitialised */
 void *fx_arena_calloc(fx_arena *arena, size_t n_items, size_t item_bytes);
 void *fx_arena_copy(fx_arena *arena, const void *items, size_t n_items, size_t item_bytes);
@@ -28,7 +28,7 @@ char *fx_text_copy(fx_arena *arena, const char *text, size_t length); /* NUL-ter
 char *fx_arena_strdup(fx_arena *arena, const char *text);
 char *fx_arena_printf(fx_arena *arena, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* `into` takes over all that `from` holds; `from` is as after init. */
+/* Moves all blocks of `from` to `into`; `from` is then empty. */
 void fx_arena_adopt(fx_arena *into, fx_arena *from);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * buffer.h - fxtap_buffer_append() without the call where there is room: printers append a few bytes a million times.
+ * buffer.h - an inline fxtap_buffer_append() for printers, which append a few bytes a million times.
  */
 #ifndef FX_UTIL_BUFFER_H
 #define FX_UTIL_BUFFER_H
@@ -11,7 +11,7 @@
 static inline void fx_buffer_put(fxtap_buffer *buffer, const void *bytes, size_t length)
 {
     if (buffer->status == FXTAP_OK && length < buffer->capacity - buffer->length) {
-        if (length > 0) { /* bytes may be NULL then */
+        if (length > 0) { /* bytes may be NULL if there are none */
             memcpy(buffer->bytes + buffer->length, bytes, length);
         }
         buffer->length += length;

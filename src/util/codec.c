@@ -51,7 +51,7 @@ void fx_codec_bytes(fx_codec *codec, const void **bytes, uint64_t n_bytes)
         return;
     }
     if (n_bytes > codec->left) {
-        fx_codec_fail(codec, "cut short");
+        fx_codec_fail(codec, "truncated");
     }
     *bytes = codec->status == FXTAP_OK ? codec->at : NULL;
     if (*bytes != NULL) {
@@ -120,7 +120,7 @@ void fx_codec_enum(fx_codec *codec, int *value, int count)
 {
     uint64_t read = number(codec, (uint64_t)(unsigned)*value, 4);
     if (read >= (uint64_t)count) {
-        fx_codec_fail(codec, "a value outside its enumeration");
+        fx_codec_fail(codec, "invalid enumeration value");
         read = 0;
     }
     *value = (int)read;
@@ -149,7 +149,7 @@ void fx_codec_text(fx_codec *codec, const char **text)
 static void check_count(fx_codec *codec, size_t *count, size_t item_bytes)
 {
     if (!fx_codec_is_writing(codec) && *count > codec->left / item_bytes) {
-        fx_codec_fail(codec, "cut short");
+        fx_codec_fail(codec, "truncated");
         *count = 0;
     }
 }

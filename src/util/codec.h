@@ -1,8 +1,8 @@
 /*
- * codec.h - one description of a structure that serves both ways: each function writes the field, or reads it.
+ * codec.h - one description of a structure for writing and reading: each function writes or reads a field.
  *
- * Little-endian. Reading trusts nothing: lengths are compared with the bytes that remain before anything is allocated;
- * the first failure sticks, and every field read after it is zero.
+ * Little-endian. Input is not trusted: lengths are compared with the remaining bytes before anything is allocated. The
+ * first failure is kept, and every field read after it is zero.
  */
 #ifndef FX_UTIL_CODEC_H
 #define FX_UTIL_CODEC_H
@@ -15,12 +15,12 @@
 #include "util/arena.h"
 
 typedef struct fx_codec {
-    const char *what;        /* "report shard": what messages begin with */
+    const char *what;        /* prefix of messages: "report shard" */
     fxtap_buffer *out;       /* not NULL: writing */
     const unsigned char *at; /* reading */
     size_t left;
-    fx_arena *arena;     /* reading: takes texts and arrays */
-    fxtap_status status; /* reading: the first failure; writing fails with the buffer */
+    fx_arena *arena;     /* reading: owns texts and arrays */
+    fxtap_status status; /* reading: the first failure; when writing, the buffer has it */
 } fx_codec;
 
 fx_codec fx_codec_writer(const char *what, fxtap_buffer *out);
@@ -38,11 +38,11 @@ void fx_codec_double(fx_codec *codec, double *value);
 void fx_codec_bool(fx_codec *codec, bool *value);
 /* An enumeration of values 0 .. count-1. */
 void fx_codec_enum(fx_codec *codec, int *value, int count);
-void fx_codec_text(fx_codec *codec, const char **text); /* NULL is kept */
+void fx_codec_text(fx_codec *codec, const char **text); /* NULL is preserved */
 /* A count, of 8 bytes or of 4, of items that take at least `item_bytes` each. */
 void fx_codec_count(fx_codec *codec, size_t *count, size_t item_bytes);
 void fx_codec_count32(fx_codec *codec, size_t *count, size_t item_bytes);
-/* Bytes as they are; reading borrows them, and gives NULL on failure. */
+/* Raw bytes; reading borrows them, and returns NULL on failure. */
 void fx_codec_bytes(fx_codec *codec, const void **bytes, uint64_t n_bytes);
 /* Reading: room for `n` zeroed items in the arena, NULL with the status set on failure. Writing: NULL. */
 void *fx_codec_room(fx_codec *codec, size_t n, size_t item_bytes);

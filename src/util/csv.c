@@ -4,7 +4,7 @@
 
 #include "util/utf8.h"
 
-/* Text as it is, but for what is no UTF-8 (U+FFFD) and what could steer a terminal ("\u001b", spelled out). */
+/* Copies text; invalid UTF-8 becomes U+FFFD, and characters that control a terminal are escaped ("\u001b"). */
 static void append_clean(fxtap_buffer *out, const char *text, size_t length)
 {
     for (size_t at = 0, used; at < length; at += used) {

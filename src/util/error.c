@@ -14,7 +14,7 @@ static void set_text(const char *format, va_list arguments)
     }
     for (char *c = last.message; *c != '\0'; c++) {
         if ((unsigned char)*c < 0x20) {
-            *c = '?'; /* one line, whatever a hostile name holds */
+            *c = '?'; /* one line, even with a hostile name */
         }
     }
 }
@@ -51,7 +51,7 @@ fxtap_status fx_error_at(fxtap_status status, const char *path, const char *form
 fxtap_status fx_error_errno(int error_number, const char *action, const char *path)
 {
     char room[128];
-    const char *words = strerror_r(error_number, room, sizeof room); /* GNU's: `room` need not be what it returns */
+    const char *words = strerror_r(error_number, room, sizeof room); /* GNU's: may return another buffer */
     fx_error(FXTAP_E_IO, "cannot %s %s: %s", action, path, words);
     set_path(path);
     last.error_number = error_number;

@@ -1,24 +1,24 @@
 /*
- * error.h - setting the calling thread's last failure. Set where the fault is found, never rewritten by callers.
+ * error.h - sets the calling thread's last error. Set where the fault is found, never rewritten by callers.
  */
 #ifndef FX_UTIL_ERROR_H
 #define FX_UTIL_ERROR_H
 
 #include "fxtap/status.h"
 
-/* Sets the line and returns `status`, so that `return fx_error(FXTAP_E_INVALID, "...")` reads well. */
+/* Sets the message and returns `status`, for `return fx_error(FXTAP_E_INVALID, "...")`. */
 fxtap_status fx_error(fxtap_status status, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* The same with the path at fault kept for fxtap_error_path(); the line is "`path`: text". */
+/* The same, and stores the path for fxtap_error_path(); the message is "`path`: text". */
 fxtap_status fx_error_at(fxtap_status status, const char *path, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* FXTAP_E_IO for a failed system call: "cannot `action` `path`: strerror", with errno and path kept. */
+/* FXTAP_E_IO for a failed system call: "cannot `action` `path`: strerror", with errno and path stored. */
 fxtap_status fx_error_errno(int error_number, const char *action, const char *path);
 
 fxtap_status fx_error_nomem(void);
 
-/* FXTAP_E_INVALID where a pointer is NULL that must not be: the first lines of a public function. */
+/* FXTAP_E_INVALID for a NULL pointer where NULL is not allowed: used at the start of public functions. */
 #define FX_REQUIRE(pointer)                                                                                            \
     do {                                                                                                               \
         if ((pointer) == NULL) {                                                                                       \
@@ -26,7 +26,7 @@ fxtap_status fx_error_nomem(void);
         }                                                                                                              \
     } while (0)
 
-/* A failure carried from one thread to another (a worker's to the thread that ends the call). */
+/* An error passed from one thread to another (from a worker to the thread that ends the call). */
 typedef struct fx_error_copy {
     fxtap_status status;
     int error_number;

@@ -28,7 +28,7 @@ static size_t at_most(size_t n_bytes)
     return n_bytes < limit ? n_bytes : limit;
 }
 
-/* How many leading parts one call may take, so that their sum stays within the limit; 0: the first is too large. */
+/* How many leading parts fit the limit of one call; 0: the first is too large. */
 static size_t parts_in_call(const struct iovec *parts, size_t n_parts)
 {
     size_t n = 0;
@@ -52,7 +52,7 @@ static void advance(struct iovec **parts, size_t *n_parts, size_t n_bytes)
     }
 }
 
-/* A write that moves nothing and names no error would be repeated for ever: it counts as a full disk. */
+/* A write of no bytes without an error would be repeated forever, so it counts as a full disk. */
 int fx_writev_parts(int fd, struct iovec *parts, size_t n_parts)
 {
     advance(&parts, &n_parts, 0);
@@ -85,7 +85,7 @@ fxtap_status fx_pread_all(int fd, void *bytes, size_t n_bytes, uint64_t offset, 
 {
     char *at = bytes;
     if (offset > INT64_MAX || n_bytes > (uint64_t)INT64_MAX - offset) {
-        return fx_error_at(FXTAP_E_FORMAT, path, "no file has %zu bytes at %" PRIu64, n_bytes, offset);
+        return fx_error_at(FXTAP_E_FORMAT, path, "cannot read %zu bytes at offset %" PRIu64, n_bytes, offset);
     }
     while (n_bytes > 0) {
         ssize_t n = pread(fd, at, at_most(n_bytes), (off_t)offset);
@@ -119,7 +119,7 @@ static fxtap_status rename_failed(const char *from, const char *to)
     return fx_error_errno(error_number, action, to);
 }
 
-/* For file systems that do not know RENAME_NOREPLACE. */
+/* For file systems without RENAME_NOREPLACE. */
 static fxtap_status rename_by_link(const char *from, const char *to)
 {
     if (fx_system.linkat(AT_FDCWD, from, AT_FDCWD, to, 0) == 0) {

@@ -1,14 +1,13 @@
 /*
- * float_mode.h - arithmetic as IEEE 754 has it, whatever the calling thread has set: flush-to-zero modes
- * (torch.set_flush_denormal, libraries built with -ffast-math), another rounding, traps. Threads that are started
- * meanwhile inherit it.
+ * float_mode.h - IEEE 754 arithmetic independent of the calling thread's mode: flush to zero (torch.set_flush_denormal,
+ * libraries built with -ffast-math), rounding, traps. Threads started in between inherit the IEEE mode.
  *
  *     fx_float_mode callers = fx_float_mode_begin();
  *     ...
  *     fx_float_mode_end(callers);
  *
- * Of the caller's mode nothing changes, once it has ended. Pairs may nest. Cheap: the mode is only set where it is
- * another. On x86 the mode of long double (which never flushes) is not touched.
+ * fx_float_mode_end() restores the caller's mode. Pairs may nest. Cheap: the mode is set only if it differs. On x86 the
+ * mode of long double (which never flushes) is not touched.
  */
 #ifndef FX_UTIL_FLOAT_MODE_H
 #define FX_UTIL_FLOAT_MODE_H
@@ -21,7 +20,7 @@ enum { FX_MXCSR_FLAGS = 0x3F, FX_MXCSR_DEFAULT = 0x1F80 };
 
 static inline void fx_float_mode_set(unsigned mode)
 {
-    /* Loads and stores of what is computed stay on their side of it. */
+    /* A compiler barrier: computations are not moved across it. */
     __asm__ volatile("" ::: "memory");
     __builtin_ia32_ldmxcsr(mode);
     __asm__ volatile("" ::: "memory");

@@ -4,7 +4,7 @@
 
 #include "util/utf8.h"
 
-/* One character of pattern or text; a byte that is no UTF-8 is a character of its own, above all code points. */
+/* One character of pattern or text; an invalid UTF-8 byte is a character above all code points. */
 static uint32_t next_character(const char **at)
 {
     size_t used;
@@ -17,7 +17,7 @@ static uint32_t next_character(const char **at)
     return c;
 }
 
-/* A character of a class, quoted by a backslash or not. */
+/* A character of a class, with or without a backslash. */
 static uint32_t class_character(const char **at)
 {
     if (**at == '\\' && (*at)[1] != '\0') {
@@ -27,7 +27,7 @@ static uint32_t class_character(const char **at)
 }
 
 /*
- * Matches `c` with the class whose text begins after '['. *at moves behind the ']'; NULL without a ']': then
+ * Matches `c` with the class whose text begins after '['. *at moves past the ']', or becomes NULL without a ']': then
  * the '[' is a plain character.
  */
 static bool class_match(const char **at, uint32_t c)
@@ -53,7 +53,7 @@ static bool class_match(const char **at, uint32_t c)
     return found != negated;
 }
 
-/* One step that is no star: true where the next of the pattern takes the next of the text; both move on. */
+/* Matches one pattern element other than a star with one character; on success both advance. */
 static bool match_one(const char **pattern, const char **text)
 {
     if (**text == '\0') {
@@ -81,7 +81,7 @@ static bool match_one(const char **pattern, const char **text)
     }
 }
 
-/* After a mismatch only the last star need take one more character, so the time is pattern times text at most. */
+/* After a mismatch only the last star takes one more character, so the time is at most pattern times text. */
 bool fxtap_glob_match(const char *pattern, const char *text)
 {
     const char *star_pattern = NULL;

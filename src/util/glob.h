@@ -1,6 +1,5 @@
 /*
- * glob.h - what a pattern is matched against where it chooses operators: one meaning for filters, listings, comparisons
- * and graphs.
+ * glob.h - how patterns select operators: the same for filters, listings, comparisons and graphs.
  */
 #ifndef FX_UTIL_GLOB_H
 #define FX_UTIL_GLOB_H
@@ -10,7 +9,7 @@
 
 #include "fxtap/output.h"
 
-/* An operator of a graph; texts may be NULL. */
+/* An operator of a graph; strings may be NULL. */
 typedef struct fx_glob_node {
     const char *name;
     const char *target;
@@ -21,21 +20,21 @@ typedef struct fx_glob_node {
 
 /*
  * Whether the pattern matches the node's name, its target, the path of its module, or its source line, "model.py:12"
- * with the folders or without.
+ * with or without its folders.
  *
- * The module path counts as it is written, and without each part of its root: "L['self'].module.fc" is also "module.fc"
- * and "fc". The source line counts only for a pattern that looks like one (with '/', ':' or ".py" in it): "*linear*" is
- * not to match all that torch/nn/modules/linear.py calls.
+ * The module path is matched as written, and without each part of its root: "L['self'].module.fc" is also "module.fc"
+ * and "fc". The source line is matched only by a pattern with '/', ':' or ".py" in it: "*linear*" must not match
+ * everything that torch/nn/modules/linear.py calls.
  */
 bool fx_glob_node_match(const char *pattern, const fx_glob_node *node);
 
 /*
- * What to say where a pattern matches nothing, from the names that there are: ", did you mean fc1?", or where none is near
- * ", which has fc2, relu, ...". A failure is kept in the buffer.
+ * The hint for a pattern without a match, from the existing names: ", did you mean fc1?", or ", which has fc2, relu,
+ * ..." if no name is similar. A failure is stored in the buffer.
  */
 void fx_glob_hint(const char *pattern, const char *const *names, size_t n_names, fxtap_buffer *out);
 
-/* The module path after the first part of its root; NULL where it begins with none. */
+/* The module path after the first part of its root; NULL if it has no root part. */
 const char *fx_glob_after_root(const char *module_path);
 
 #endif

@@ -8,7 +8,7 @@
 #define MAX_SOURCE 4352 /* a path, a colon, a number */
 #define N_EXAMPLES ((size_t)4)
 
-/* The names that Dynamo, torch.compile and wrappers as DistributedDataParallel give to the module that holds the model. */
+/* The names that Dynamo, torch.compile and wrappers such as DistributedDataParallel give to a model's wrapper. */
 const char *fx_glob_after_root(const char *module_path)
 {
     static const char *const roots[] = {"self", "_orig_mod", "module"};
@@ -54,7 +54,7 @@ bool fx_glob_node_match(const char *pattern, const fx_glob_node *node)
            (node->module_path != NULL && module_matches(pattern, node->module_path)) || source_matches(pattern, node);
 }
 
-/* The first few different names, as "add, aten.add.Tensor, fc1, ..." */
+/* The first few distinct names: "add, aten.add.Tensor, fc1, ..." */
 static void append_examples(fxtap_buffer *out, const char *const *names, size_t n_names)
 {
     size_t n = 0;
@@ -73,7 +73,7 @@ static void append_examples(fxtap_buffer *out, const char *const *names, size_t 
 
 void fx_glob_hint(const char *pattern, const char *const *names, size_t n_names, fxtap_buffer *out)
 {
-    pattern += strspn(pattern, "*"); /* "blocks.9.fc*" is near to blocks.1.fc */
+    pattern += strspn(pattern, "*"); /* "blocks.9.fc*" is similar to blocks.1.fc */
     char *typed = fx_strdup(pattern);
     if (typed == NULL) {
         return;

@@ -8,14 +8,14 @@
 #include "util/number.h"
 #include "util/utf8.h"
 
-#define MAX_DEPTH 63 /* level 0 is the document's own; has_items has a bit for each */
+#define MAX_DEPTH 63 /* level 0 is the document; has_items has a bit for each level */
 
 void fxtap_json_init(fxtap_json *json, fxtap_buffer *out, bool pretty)
 {
     *json = (fxtap_json){.out = out, .pretty = pretty};
 }
 
-/* The escape of a byte that JSON does not allow as it is. */
+/* The escape of a byte that JSON does not allow unescaped. */
 static void escape(fxtap_buffer *out, unsigned char c)
 {
     static const char letters[][3] = {['\b'] = "\\b", ['\t'] = "\\t", ['\n'] = "\\n",
@@ -36,13 +36,13 @@ static const unsigned char kind_of[256] = {
 
 #define EACH_BYTE(c) (UINT64_C(0x0101010101010101) * (c))
 
-/* The top bit of a byte that is zero; others may have theirs set only above such a one. */
+/* Sets the top bit of a zero byte; above it, other top bits may be set too. */
 static uint64_t zero_bytes(uint64_t word)
 {
     return (word - EACH_BYTE(1)) & ~word & EACH_BYTE(0x80);
 }
 
-/* How many bytes from the start on are plain: eight at a time, then one by one. */
+/* Length of the prefix that needs no escape: eight bytes at a time, then one by one. */
 static size_t plain_length(const char *text, size_t length)
 {
     size_t n = 0;
@@ -111,7 +111,7 @@ static void indent(fxtap_json *json)
     }
 }
 
-/* The comma, the indentation and the key that go before a value. */
+/* Writes the comma, the indentation and the key before a value. */
 static void prefix(fxtap_json *json, const char *key)
 {
     uint64_t level = UINT64_C(1) << json->depth;

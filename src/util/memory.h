@@ -9,17 +9,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
-void *fx_alloc(size_t n_bytes);                        /* uninitialised; 0 bytes gives a unique pointer */
+void *fx_alloc(size_t n_bytes);                        /* uninitialised; returns a unique pointer for 0 bytes */
 void *fx_calloc(size_t n_items, size_t item_bytes);    /* zeroed, overflow-checked */
 void *fx_realloc_array(void *old, size_t n_items, size_t item_bytes); /* on failure `old` is still valid */
 char *fx_strdup(const char *text);
 void *fx_memdup(const void *bytes, size_t n_bytes);
 void fx_free(void *memory);
 
-/* Makes room for at least `needed` items by doubling; *items and *capacity change together. False: no memory. */
+/* Makes room for at least `needed` items by doubling; updates *items and *capacity. False: out of memory. */
 bool fx_grow(void **items, size_t *capacity, size_t needed, size_t item_bytes);
 
-/* a * b, a + b and a - b; false where the result does not fit. */
+/* a * b, a + b and a - b; false on overflow. */
 #define FX_CHECKED(operation, name, type)                                                                              \
     static inline bool fx_##operation##_##name(type a, type b, type *out)                                              \
     {                                                                                                                  \
@@ -33,9 +33,9 @@ FX_CHECKED(add, i64, int64_t)
 FX_CHECKED(sub, i64, int64_t)
 #undef FX_CHECKED
 
-/* Tests only: the allocation after `n` more ones fails, once; negative switches it off. Process-wide. */
+/* Tests only: the allocation after the next `n` fails, once; a negative `n` disables this. Process-wide. */
 void fx_memory_fail_after(long long n);
-/* The failure that was asked for has not happened yet. */
+/* True while the requested failure has not happened yet. */
 bool fx_memory_fail_pending(void);
 
 #endif

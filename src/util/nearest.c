@@ -1,11 +1,11 @@
-/* nearest.c - the name that was probably meant. */
+/* nearest.c - finds the most similar name. */
 #include "fxtap/output.h"
 
 #include <string.h>
 
 #define MAX_NAME ((size_t)63)
 
-/* Edits (insert, delete, replace, swap of neighbours) from one text to the other; both at most MAX_NAME long. */
+/* Edit distance (insert, delete, replace, swap of neighbours); both strings have at most MAX_NAME bytes. */
 static size_t distance(const char *a, const char *b)
 {
     size_t rows[3][MAX_NAME + 2];
@@ -32,7 +32,7 @@ static size_t distance(const char *a, const char *b)
 const char *fxtap_nearest_name(const char *typed, const char *const *names, size_t n_names)
 {
     size_t typed_length = strlen(typed);
-    size_t best = typed_length / 3 + 2; /* more edits than this are another word */
+    size_t best = typed_length / 3 + 2; /* more edits than this: a different word */
     const char *nearest = NULL;
     if (typed_length > MAX_NAME) {
         return NULL;

@@ -26,7 +26,7 @@ typedef struct decimal {
 
 static locale_t c_locale;
 
-/* glibc has it ready: nothing is allocated, so it cannot fail. */
+/* static in glibc: no allocation, so it cannot fail */
 static void make_c_locale(void)
 {
     c_locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
@@ -73,7 +73,7 @@ size_t fx_read_i64(const char *text, int64_t *out)
     return n + negative;
 }
 
-/* Bytes of digits, a point and digits, an exponent: at least one digit in front of the exponent. */
+/* Length of digits, a point and digits, and an exponent; at least one digit precedes the exponent. */
 static size_t decimal_length(const char *text)
 {
     size_t n = text[0] == '-', n_digits = count_digits(text + n);
@@ -92,7 +92,7 @@ static size_t decimal_length(const char *text)
 
 size_t fx_read_double(const char *text, double *out)
 {
-    char copy[128]; /* strtod reads on where hexadecimal digits follow a "0" */
+    char copy[128]; /* strtod would read hexadecimal digits after "0x" */
     size_t n = decimal_length(text);
     if (n > 0 && n < sizeof copy) {
         memcpy(copy, text, n);
@@ -114,7 +114,7 @@ static void round_to(double value, int n_digits, decimal *out)
     snprintf(text, sizeof text, "%.*e", n_digits - 1, value);
     const char *c = text;
     out->n_digits = 0;
-    for (; *c != 'e'; c++) { /* what is between the digits is the locale's decimal point, of any bytes */
+    for (; *c != 'e'; c++) { /* the bytes between the digits are the locale's decimal point */
         if (*c >= '0' && *c <= '9') {
             out->digits[out->n_digits++] = *c;
         }
@@ -127,13 +127,13 @@ static void round_to(double value, int n_digits, decimal *out)
 
 size_t fx_double_format(double value, char conversion, int n_decimals, char *out, size_t capacity)
 {
-    char text[512]; /* the largest double has 309 digits in front of its point */
+    char text[512]; /* the largest double has 309 digits before its point */
     int length = snprintf(text, sizeof text, conversion == 'e' ? "%.*e" : "%.*f", n_decimals, value);
     size_t n = 0;
     bool after_point = false;
     for (int i = 0; i < length && (size_t)i < sizeof text - 1 && n + 1 < capacity; i++) {
         bool is_plain = strchr("0123456789+-einfa", text[i]) != NULL;
-        if (is_plain || !after_point) { /* the locale's decimal point, of any bytes, is one point */
+        if (is_plain || !after_point) { /* the locale's decimal point may have several bytes */
             out[n++] = is_plain ? text[i] : '.';
         }
         after_point |= !is_plain;
@@ -185,9 +185,9 @@ static bool is_power_of_two(double value)
 }
 
 /*
- * The fewest digits that read back. Up to DIG digits survive the way there and back for normal numbers, so shorter
- * forms appear as trailing zeros of that one; subnormals have less precision and are tried from one digit on. Below
- * a power of two the numbers lie twice as close: the nearest decimal may miss where the next one up does not.
+ * The fewest digits that read back. DIG digits round-trip for normal numbers, so a shorter form appears as trailing
+ * zeros; subnormals have less precision and are tried from one digit on. Below a power of two numbers are twice as
+ * dense: the nearest decimal may fail to read back where the next higher one does not.
  */
 static void shortest(double value, bool single, decimal *out)
 {
@@ -252,7 +252,7 @@ static size_t layout_exponent(const decimal *number, char *out, size_t at)
                                  abs(number->exponent));
 }
 
-/* NaN, infinities and zeros; 0 for any other value. */
+/* Writes NaN, infinities and zeros; returns 0 for any other value. */
 static size_t special_text(double value, const char *zero, char *out)
 {
     const char *text = NULL;
@@ -289,7 +289,7 @@ static size_t repr(double value, bool single, char out[FX_NUMBER_BYTES])
     return at;
 }
 
-/* Volatile: nothing is done with the value before the mode is set. */
+/* Volatile: the value is not used before the mode is set. */
 size_t fx_double_text(double value, char out[FX_NUMBER_BYTES])
 {
     volatile double given = value;
@@ -308,18 +308,18 @@ size_t fx_float_text(float value, char out[FX_NUMBER_BYTES])
     return length;
 }
 
-enum { MOST_FAST_DIGITS = 9 };
+enum { MAX_FAST_DIGITS = 9 };
 
 /*
- * The same as round_to() for few digits of a number that is neither huge nor tiny: scaled by an exact power of ten, the
- * one rounding is off by less than 1e-6, so that only what lies that close to the middle between two decimals (or to a
- * power of ten) is left to printf. False where it is.
+ * A fast round_to() for few digits of numbers of moderate size. Scaling by an exact power of ten has one rounding, with
+ * an error below 1e-6, so only values that close to the midpoint of two decimals (or to a power of ten) need printf.
+ * Returns false for those.
  */
 static bool round_fast(double value, int n_digits, decimal *out)
 {
     static const double POWERS[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
                                     1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
-    if (n_digits > MOST_FAST_DIGITS || !(value >= 1e-12 && value <= 1e22)) {
+    if (n_digits > MAX_FAST_DIGITS || !(value >= 1e-12 && value <= 1e22)) {
         return false;
     }
     int exponent = (int)floor(log10(value));

@@ -31,7 +31,7 @@ unsigned fx_processor_count(void)
     if (sched_getaffinity(0, sizeof set, &set) == 0) {
         return (unsigned)CPU_COUNT(&set);
     }
-    long n = sysconf(_SC_NPROCESSORS_ONLN); /* more processors than a set holds */
+    long n = sysconf(_SC_NPROCESSORS_ONLN); /* more processors than cpu_set_t can hold */
     return n > 0 ? (unsigned)n : 1;
 }
 

@@ -57,7 +57,7 @@ void *fx_table_find(const fx_table *table, fxtap_hash128 key)
     return table->buckets[at] != 0 ? record_at(table, table->buckets[at] - 1) : NULL;
 }
 
-/* Closes the gap at `at`: entries after it that could sit there move up, so that no probe stops too early. */
+/* Closes the gap at `at`: entries after it move up if they may, so that no probe stops too early. */
 static void empty_bucket(fx_table *table, size_t at)
 {
     size_t mask = table->n_buckets - 1;
@@ -73,7 +73,7 @@ static void empty_bucket(fx_table *table, size_t at)
     table->buckets[at] = 0;
 }
 
-/* A removed record keeps its place in the ring, with a key that no bucket leads to. */
+/* A removed record keeps its place in the ring, but no bucket refers to it. */
 static bool is_live(const fx_table *table, size_t place)
 {
     size_t at = find_bucket(table, key_of(record_at(table, place)));

@@ -18,7 +18,7 @@ void fx_texts_clear(fx_texts *table)
     *table = (fx_texts){.arena = arena};
 }
 
-/* The slot of a text: its entry's, or the empty one where it would go. The table is never full. */
+/* The slot of a text's entry, or the empty slot for it. The table is never full. */
 static uint32_t *slot_of(const fx_texts *table, uint64_t hash, const char *text, size_t length)
 {
     size_t mask = table->n_slots - 1;

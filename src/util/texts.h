@@ -1,7 +1,7 @@
 /*
- * texts.h - a table of interned texts: equal texts are one, whose address never changes. Not thread-safe.
+ * texts.h - a table of interned texts: equal texts share one copy, whose address never changes. Not thread-safe.
  *
- * A zeroed struct is an empty table with memory of its own; one whose `arena` is set keeps its texts there.
+ * A zeroed struct is an empty table that owns its memory; if `arena` is set, texts are allocated there.
  */
 #ifndef FX_UTIL_TEXTS_H
 #define FX_UTIL_TEXTS_H
@@ -13,8 +13,8 @@
 
 typedef struct fx_texts_entry {
     uint64_t hash;
-    void *value; /* the user's; NULL when new */
-    uint32_t id; /* order of first sight, from 0 */
+    void *value; /* for the caller; NULL in a new entry */
+    uint32_t id; /* order of insertion, from 0 */
     uint32_t length;
     char text[]; /* NUL-terminated; aligned to 8 bytes */
 } fx_texts_entry;
@@ -30,11 +30,11 @@ typedef struct fx_texts {
 
 void fx_texts_clear(fx_texts *table); /* texts in a borrowed arena stay there */
 fx_texts_entry *fx_texts_find(const fx_texts *table, const char *text, size_t length);
-/* The entry of a text, made when it is not there. NULL: FXTAP_E_NOMEM or (4 GiB and more) FXTAP_E_INVALID. */
+/* The entry of a text, added if new. NULL: FXTAP_E_NOMEM or (4 GiB and more) FXTAP_E_INVALID. */
 fx_texts_entry *fx_texts_add(fx_texts *table, const char *text, size_t length);
 /* The table's own copy of a text. NULL: as fx_texts_add(). */
 const char *fx_texts_keep(fx_texts *table, const char *text, size_t length);
-/* The entry that a table's own copy belongs to. */
+/* The entry of a table's own copy. */
 const fx_texts_entry *fx_texts_entry_of(const char *text);
 
 #endif

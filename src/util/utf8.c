@@ -2,7 +2,7 @@
 
 #define REPLACEMENT 0xFFFDu
 
-/* Bytes of a sequence by its first byte; 0 where none begins so. */
+/* Length of a sequence by its first byte; 0 for an invalid first byte. */
 static size_t sequence_length(unsigned char first)
 {
     if (first < 0x80) {

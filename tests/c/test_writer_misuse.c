@@ -196,7 +196,7 @@ static void test_submissions(void **state)
     expect_error(fxtap_call_submit(call, &submission, NULL), FXTAP_E_INVALID, "has no slot");
     submission = submission_of(slot, 7);
     submission.view.dtype = (fxtap_dtype)99;
-    expect_error(fxtap_call_submit(call, &submission, NULL), FXTAP_E_INVALID, "dtype 99 of a view is not known");
+    expect_error(fxtap_call_submit(call, &submission, NULL), FXTAP_E_INVALID, "a view has unknown dtype 99");
     assert_int_equal(n_released, 5);
     submission = submission_of(slot, 7);
     assert_int_equal(fxtap_call_submit(call, &submission, NULL), FXTAP_OK);

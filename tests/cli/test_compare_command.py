@@ -199,7 +199,7 @@ def test_what_cannot_be_read_is_named_and_the_rest_compared(run: Run, chains: Pa
     assert done.returncode == 2
     assert done.stdout.startswith("DIFFERENT  17 tensors agree, but 1 is missing, 2 cannot be read\n")
     unreadable = re.sub(r"\s", "", done.stdout.partition("Unreadable\n")[2])
-    assert "cutoff:theheaderpromises256bytesofdata,thereare72" in unreadable
+    assert "truncated:theheaderdeclares256bytesofdata,found72" in unreadable
     assert f"{files[1]}:nota.npyfile" in unreadable
     assert done.stderr == ""
 

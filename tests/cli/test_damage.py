@@ -235,4 +235,4 @@ def test_a_file_that_is_cut_while_it_is_read(program: str, tmp_path: Path) -> No
         if status != 0:  # otherwise it was truncated too late
             break
     assert status == 2
-    assert messages.startswith("fxtap: ") and messages.count("\n") == 1 and "cut off" in messages
+    assert messages.startswith("fxtap: ") and messages.count("\n") == 1 and "truncated" in messages
