@@ -1,8 +1,8 @@
 /*
- * fxtap/dtype.h - element types: all of torch's and DLPack's, and what each becomes in a .npy file.
+ * fxtap/dtype.h - element types: all of torch's and DLPack's, and their types in a .npy file.
  *
- * The *original* dtype is the tensor's own. The *saved* dtype is what NumPy can read: itself where NumPy has it,
- * else the lossless float32 (bfloat16, float8, float4) or complex64 (complex32). `bits` types are saved as the
+ * The *original* dtype is that of the tensor. The *saved* dtype is one that NumPy can read: the same if NumPy has it,
+ * else, without loss, float32 (bfloat16, float8, float4) or complex64 (complex32). `bits` types are saved as the
  * unsigned integer of their size.
  */
 #ifndef FXTAP_DTYPE_H
@@ -18,7 +18,7 @@
 extern "C" {
 #endif
 
-/* Pinned values: they are stored in serialised graph records. */
+/* Fixed values: they are stored in serialised graph records. */
 typedef enum fxtap_dtype {
     FXTAP_DTYPE_NONE = 0,
     FXTAP_BOOL = 1,
@@ -45,13 +45,13 @@ typedef enum fxtap_dtype {
     FXTAP_FLOAT8_E4M3 = 22,
     FXTAP_FLOAT8_E3M4 = 23,
     FXTAP_FLOAT8_E4M3B11FNUZ = 24,
-    FXTAP_FLOAT4_E2M1FN_X2 = 25, /* a byte is two values, the low half first; saved with the last axis doubled */
+    FXTAP_FLOAT4_E2M1FN_X2 = 25, /* two values in a byte, the low half first; saved with the last axis doubled */
     FXTAP_FLOAT6_E2M3FN = 26,    /* one value in the low six bits of a byte */
     FXTAP_FLOAT6_E3M2FN = 27,
     FXTAP_BITS8 = 28,
     FXTAP_BITS16 = 29,
-    FXTAP_STRING = 30,           /* NumPy's <U: UCS-4 text; only read and written as text, never a tensor */
-    FXTAP_QINT8 = 31,            /* quantised: known by name, dequantised by the caller before it is saved */
+    FXTAP_STRING = 30,           /* NumPy's <U: UCS-4 text; only for text, never for a tensor */
+    FXTAP_QINT8 = 31,            /* quantised: only the name is known; the caller dequantises before saving */
     FXTAP_QUINT8 = 32,
     FXTAP_QINT32 = 33,
     FXTAP_DTYPE_COUNT = 34
@@ -67,10 +67,10 @@ typedef enum fxtap_dtype_class {
     FXTAP_CLASS_TEXT
 } fxtap_dtype_class;
 
-/* torch's name without "torch.", as "bfloat16", "float8_e4m3fn"; "" for FXTAP_DTYPE_NONE. Never NULL. */
+/* torch's name without "torch.": "bfloat16", "float8_e4m3fn"; "" for FXTAP_DTYPE_NONE. Never NULL. */
 FXTAP_API const char *fxtap_dtype_name(fxtap_dtype dtype);
 
-/* The dtype of a name, with or without "torch.", also "bits1x8", "quint4x2" ...; FXTAP_DTYPE_NONE if unknown. */
+/* The dtype of a name, with or without "torch."; also "bits1x8", "quint4x2" ...; FXTAP_DTYPE_NONE if unknown. */
 FXTAP_API fxtap_dtype fxtap_dtype_from_name(const char *name);
 
 /* The dtype of a DLPack (code, bits, lanes); FXTAP_DTYPE_NONE if there is none (lanes other than 1, ...). */
@@ -81,10 +81,10 @@ FXTAP_API size_t fxtap_dtype_size(fxtap_dtype dtype);
 
 FXTAP_API fxtap_dtype_class fxtap_dtype_class_of(fxtap_dtype dtype);
 
-/* What it is saved as; itself where NumPy has it. Quantised dtypes have none: FXTAP_DTYPE_NONE. */
+/* The saved dtype; the same if NumPy has it. FXTAP_DTYPE_NONE for quantised dtypes. */
 FXTAP_API fxtap_dtype fxtap_dtype_saved(fxtap_dtype dtype);
 
-/* NumPy's descr of a saved dtype in little-endian, as "<f4", "|b1"; NULL where NumPy has no such type. */
+/* NumPy's little-endian descr of a saved dtype: "<f4", "|b1"; NULL if NumPy has no such type. */
 FXTAP_API const char *fxtap_dtype_descr(fxtap_dtype saved);
 
 #ifdef __cplusplus

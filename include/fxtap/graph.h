@@ -1,11 +1,12 @@
 /*
- * fxtap/graph.h - the graph record: what was captured, independent of Python.
+ * fxtap/graph.h - the graph record: a captured graph, independent of Python.
  *
  * A record is built node by node in execution order, then used by the index, the keys, the printers, the summary and
- * the comparison. Values (arguments, constants, what a node yields) are small trees, named by handles into the record.
+ * the comparison. Values (arguments, constants, results of nodes) are small trees, referred to by handles into the
+ * record.
  *
- * Ownership: every string and array passed in is copied. What accessors return is borrowed and lives as long as
- * the record. Thread rule: one thread builds; a finished record may be read by any number of threads.
+ * Ownership: every string and array passed in is copied. Results of accessors are borrowed and valid as long as the
+ * record. Thread rule: one thread builds a record; any number of threads may read a finished one.
  */
 #ifndef FXTAP_GRAPH_H
 #define FXTAP_GRAPH_H
@@ -41,7 +42,7 @@ typedef enum fxtap_value_kind { /* pinned: serialised */
     FXTAP_V_LAYOUT = 11, /* text: "torch.strided" */
     FXTAP_V_MEMORY_FORMAT = 12, /* text: "torch.contiguous_format" */
     FXTAP_V_NODE = 13,   /* another node's result */
-    FXTAP_V_SYMINT = 14, /* text: sympy expression, "s77 + 2"; has a hint where one is known */
+    FXTAP_V_SYMINT = 14, /* text: sympy expression, "s77 + 2"; may have a hint */
     FXTAP_V_SYMFLOAT = 15,
     FXTAP_V_SYMBOOL = 16,
     FXTAP_V_LIST = 17,
@@ -49,9 +50,9 @@ typedef enum fxtap_value_kind { /* pinned: serialised */
     FXTAP_V_DICT = 19,   /* items: key, value, key, value ... */
     FXTAP_V_SLICE = 20,  /* items: start, stop, step */
     FXTAP_V_ELLIPSIS = 21,
-    FXTAP_V_TENSOR = 22, /* meta of a tensor, with its bytes where it is a constant of the graph */
+    FXTAP_V_TENSOR = 22, /* meta of a tensor, with its bytes if it is a constant of the graph */
     FXTAP_V_GRAPH = 23,  /* a subgraph (cond's branches, ...) */
-    FXTAP_V_OTHER = 24   /* text: anything else, by its repr */
+    FXTAP_V_OTHER = 24   /* text: repr() of any other object */
 } fxtap_value_kind;
 
 typedef enum fxtap_node_op { /* pinned: serialised */
@@ -74,40 +75,40 @@ typedef struct fxtap_tensor_meta {
     size_t struct_size;
     fxtap_dtype dtype;
     const char *device;      /* "cpu", "cuda:0" */
-    const char *layout;      /* "torch.strided"; NULL means that */
+    const char *layout;      /* NULL: "torch.strided" */
     bool requires_grad;
-    bool is_fake;            /* only known by its meta */
+    bool is_fake;            /* only its meta is known */
     const fxtap_value *shape;   /* n_dims handles of kind INT or SYMINT */
-    const fxtap_value *strides; /* n_dims handles, or NULL where there are none */
+    const fxtap_value *strides; /* n_dims handles, or NULL if unknown */
     size_t n_dims;
-    const void *bytes;       /* a constant's data, row-major, original dtype; NULL where not known */
+    const void *bytes;       /* data of a constant, row-major, original dtype; NULL if unknown */
     size_t n_bytes;
 } fxtap_tensor_meta;
 
 #define FXTAP_NODE_MUTATES 1u     /* its schema mutates at least one argument */
 #define FXTAP_NODE_UNDEFINED 2u   /* its output is uninitialised memory (empty, new_empty, ...) */
 #define FXTAP_NODE_RANDOM 4u      /* draws from a random generator (torch's nondeterministic_seeded tag) */
-#define FXTAP_NODE_ASYNC 8u       /* an asynchronous collective: its result is there after wait_tensor */
+#define FXTAP_NODE_ASYNC 8u       /* an asynchronous collective: its result is ready after wait_tensor */
 #define FXTAP_NODE_TARGET_ATEN 16u /* the target is an ATen operator */
 #define FXTAP_NODE_VIEW 32u       /* its schema returns an alias of an argument */
-#define FXTAP_NODE_TRACKED 128u  /* with UNDEFINED: the dump says of each value which elements of it are undefined */
-#define FXTAP_NODE_WEIGHT 64u     /* a placeholder that stands for a parameter or a buffer of the model */
+#define FXTAP_NODE_TRACKED 128u  /* with UNDEFINED: the dump records which elements of each value are undefined */
+#define FXTAP_NODE_WEIGHT 64u     /* a placeholder for a parameter or a buffer of the model */
 
 typedef struct fxtap_node_desc {
     size_t struct_size;
     fxtap_node_op op;
     const char *name;           /* "add_1" */
     const char *target;         /* str(target): "aten.add.Tensor", "operator.mul", "arg0_1", "output" */
-    const char *target_python;  /* as in runnable code: "torch.ops.aten.add.Tensor", "operator.mul"; NULL: as target */
+    const char *target_python;  /* as in Python code: "torch.ops.aten.add.Tensor", "operator.mul"; NULL: target */
     const fxtap_value *args;
     size_t n_args;
-    const char *const *arg_names; /* n_args names from the schema; NULL, or NULL entries, where not known */
+    const char *const *arg_names; /* n_args names from the schema; NULL, or NULL entries, if unknown */
     const char *const *kwarg_names;
     const fxtap_value *kwarg_values;
     size_t n_kwargs;
-    fxtap_value meta;           /* what it yields: TENSOR, SYMINT, LIST of them ...; 0 where not known */
-    const char *stack_trace;    /* torch's own text, all frames; NULL where there is none */
-    const char *module_path;    /* "L['self'].blocks.0.fc" of the innermost module; NULL where there is none */
+    fxtap_value meta;           /* its result: TENSOR, SYMINT, LIST of them ...; 0 if unknown */
+    const char *stack_trace;    /* as torch prints it, all frames; NULL if there is none */
+    const char *module_path;    /* "L['self'].blocks.0.fc" of the innermost module; NULL if there is none */
     const char *module_type;    /* "torch.nn.modules.linear.Linear" */
     uint32_t flags;             /* FXTAP_NODE_ bits */
 } fxtap_node_desc;
@@ -126,10 +127,10 @@ FXTAP_API fxtap_status fxtap_graph_add_complex(fxtap_graph *graph, double real, 
 /* BIGINT, STRING, BYTES, DTYPE, DEVICE, LAYOUT, MEMORY_FORMAT, ELLIPSIS (no text), OTHER. */
 FXTAP_API fxtap_status fxtap_graph_add_text(fxtap_graph *graph, fxtap_value_kind kind, const char *bytes,
                                             size_t length, fxtap_value *out);
-/* SYMINT, SYMFLOAT, SYMBOOL; `hint` NULL where there is none. */
+/* SYMINT, SYMFLOAT, SYMBOOL; `hint` may be NULL. */
 FXTAP_API fxtap_status fxtap_graph_add_symbol(fxtap_graph *graph, fxtap_value_kind kind, const char *expression,
                                               const double *hint, fxtap_value *out);
-/* A node added before. FXTAP_E_INVALID for one that is not there. */
+/* A reference to an existing node. FXTAP_E_INVALID if there is no such node. */
 FXTAP_API fxtap_status fxtap_graph_add_node_ref(fxtap_graph *graph, fxtap_node node, fxtap_value *out);
 /* LIST, TUPLE, DICT, SLICE. */
 FXTAP_API fxtap_status fxtap_graph_add_items(fxtap_graph *graph, fxtap_value_kind kind, const fxtap_value *items,
@@ -149,10 +150,10 @@ FXTAP_API const fxtap_graph *fxtap_graph_subgraph(const fxtap_graph *graph, size
 
 /* Fills a description (pointers borrowed from the record). `out->struct_size` is set by the caller. */
 FXTAP_API fxtap_status fxtap_graph_node(const fxtap_graph *graph, fxtap_node node, fxtap_node_desc *out);
-/* FXTAP_E_NOT_FOUND where no node has the name. */
+/* FXTAP_E_NOT_FOUND if no node has the name. */
 FXTAP_API fxtap_status fxtap_graph_find_node(const fxtap_graph *graph, const char *name, fxtap_node *out);
 
-/* The innermost frame of a node's stack trace that has a file; "" and 0 where there is none. */
+/* The innermost frame of a node's stack trace that has a file; "" and 0 if there is none. */
 FXTAP_API void fxtap_graph_source(const fxtap_graph *graph, fxtap_node node, const char **file_out, int32_t *line_out,
                                   const char **function_out, const char **code_out);
 
@@ -160,9 +161,9 @@ FXTAP_API fxtap_value_kind fxtap_value_kind_of(const fxtap_graph *graph, fxtap_v
 FXTAP_API bool fxtap_value_bool(const fxtap_graph *graph, fxtap_value value);
 FXTAP_API int64_t fxtap_value_int(const fxtap_graph *graph, fxtap_value value);
 FXTAP_API double fxtap_value_float(const fxtap_graph *graph, fxtap_value value, double *imag_out);
-/* Text and its length (length_out may be NULL); "" where the kind has none. NUL-terminated. */
+/* Text and its length (length_out may be NULL); "" for kinds without text. NUL-terminated. */
 FXTAP_API const char *fxtap_value_text(const fxtap_graph *graph, fxtap_value value, size_t *length_out);
-/* A symbol's hint; false where there is none. */
+/* A symbol's hint; false if there is none. */
 FXTAP_API bool fxtap_value_hint(const fxtap_graph *graph, fxtap_value value, double *out);
 FXTAP_API fxtap_node fxtap_value_node(const fxtap_graph *graph, fxtap_value value);
 FXTAP_API const fxtap_value *fxtap_value_items(const fxtap_graph *graph, fxtap_value value, size_t *n_out);
@@ -172,19 +173,20 @@ FXTAP_API size_t fxtap_value_subgraph(const fxtap_graph *graph, fxtap_value valu
 /* ---- keys and serialisation ---- */
 
 /*
- * Two keys that make dumps pair up. Both ignore names, symbols' own names, source lines, module paths and hints.
+ * Two keys for pairing graphs of different dumps. Both ignore node names, symbol names, source lines, module paths and
+ * hints.
  *  strict: targets, wiring, constants, dtypes, device kind (not its index), symbolic shapes with the symbols renamed
  *          in order of first sight over the placeholders.
- *  structural: targets and wiring alone (constants, dtypes, devices and shapes do not count; dtype-cast nodes such as
- *          aten._to_copy do, being targets).
- * Both halves are 0 where memory could not be had.
+ *  structural: targets and wiring only (not constants, dtypes, devices or shapes; but dtype-cast nodes such as
+ *  aten._to_copy count, since they are targets).
+ * Both halves are 0 if out of memory.
  */
 FXTAP_API fxtap_hash128 fxtap_graph_strict_key(const fxtap_graph *graph);
 FXTAP_API fxtap_hash128 fxtap_graph_structural_key(const fxtap_graph *graph);
 
 /* The record as bytes: versioned, little-endian, checksummed. The caller frees *out with fxtap_free(). */
 FXTAP_API fxtap_status fxtap_graph_serialise(const fxtap_graph *graph, void **out, size_t *n_bytes_out);
-/* FXTAP_E_FORMAT for bytes that are no whole record; FXTAP_E_UNSUPPORTED for a version from the future. */
+/* FXTAP_E_FORMAT if the bytes are not a complete record; FXTAP_E_UNSUPPORTED for a newer version. */
 FXTAP_API fxtap_status fxtap_graph_deserialise(const void *bytes, size_t n_bytes, fxtap_graph **out);
 
 #ifdef __cplusplus

@@ -1,8 +1,8 @@
 /*
- * fxtap/print.h - a graph record as text: for people, for programs, for TensorBoard and Netron.
+ * fxtap/print.h - prints a graph record: for people, for programs, for TensorBoard and Netron.
  *
- * All of it works from the record alone. A part of a graph (a neighbourhood, the nodes of a module) is a record of its
- * own, made by fxtap_graph_select(), so that every format prints it.
+ * Everything is printed from the record. A part of a graph (a neighbourhood, the nodes of a module) is a new record,
+ * made by fxtap_graph_select(), so every format can print it.
  */
 #ifndef FXTAP_PRINT_H
 #define FXTAP_PRINT_H
@@ -20,7 +20,7 @@ extern "C" {
 #endif
 
 typedef enum fxtap_print_format {
-    FXTAP_PRINT_FX = 1,    /* Python that runs: the text of a module with a function `forward` */
+    FXTAP_PRINT_FX = 1,    /* runnable Python: a module with a function `forward` */
     FXTAP_PRINT_JSON = 2,  /* docs/graph-json.md */
     FXTAP_PRINT_DOT = 3,   /* Graphviz */
     FXTAP_PRINT_HTML = 4,  /* one page: picture, search, source lines, statistics */
@@ -29,19 +29,19 @@ typedef enum fxtap_print_format {
     FXTAP_PRINT_PBTXT = 7  /* the lowered graph as a TensorFlow GraphDef in text */
 } fxtap_print_format;
 
-/* The format of a name ("fx", "json", "dot", "html", "py", "txt", "pbtxt"). FXTAP_E_INVALID names those there are. */
+/* The format of a name ("fx", "json", "dot", "html", "py", "txt", "pbtxt"). FXTAP_E_INVALID lists all names. */
 FXTAP_API fxtap_status fxtap_print_format_from_name(const char *name, fxtap_print_format *out);
 
-/* What is known of one saved tensor of a node: a line of the page. Strings are borrowed during the call. */
+/* One saved tensor of a node: a line of the page. Strings are borrowed during the call. */
 typedef struct fxtap_print_stat {
     const char *place; /* "INPUT.0", "OUTPUT.1" */
     const char *shape; /* "2, 3" */
-    const char *path;  /* the file; NULL where there is none */
+    const char *path;  /* the file; NULL if there is none */
     fxtap_stats stats;
     bool has_stats;
 } fxtap_print_stat;
 
-/* The saved tensors of a node, by its name, and how many they are. What *out points at lives until the next call. */
+/* Returns the saved tensors of a node in *out, and their number. *out is valid until the next call. */
 typedef size_t (*fxtap_print_stats)(void *context, const char *node, const fxtap_print_stat **out);
 
 typedef struct fxtap_print_options {
@@ -61,17 +61,17 @@ FXTAP_API fxtap_status fxtap_graph_print(const fxtap_graph *graph, const fxtap_p
 
 typedef struct fxtap_select_options {
     size_t struct_size;
-    const char *around; /* a node's name: it and what is at most `hops` edges away; NULL: no such bound */
+    const char *around; /* a node's name: selects it and nodes at most `hops` edges away; NULL: all */
     uint32_t hops;
-    const char *op;     /* which operators: as fxtap_node_matches() of reader.h; NULL: all */
+    const char *op;     /* selects operators as fxtap_node_matches() of reader.h; NULL: all */
     const char *module; /* glob on the module path, as written or without its root; NULL: all */
 } fxtap_select_options;
 
 /*
- * A record of the nodes that fulfil all conditions, in their order, under their names. A node outside whose result is
+ * A record of the nodes that satisfy all conditions, with the same order and names. An outside node whose result is
  * used inside becomes a placeholder of that name; results used outside (or nowhere) are returned. `op` and `module`
- * choose among operators. The caller frees *out. FXTAP_E_NOT_FOUND: no node `around`, or no
- * operator that `op` and `module` match. FXTAP_E_NOMEM.
+ * select among operators. The caller frees *out. FXTAP_E_NOT_FOUND: no node `around`, or no operator that `op` and
+ * `module` match. FXTAP_E_NOMEM.
  */
 FXTAP_API fxtap_status fxtap_graph_select(const fxtap_graph *graph, const fxtap_select_options *options,
                                           fxtap_graph **out);
@@ -80,12 +80,12 @@ FXTAP_API fxtap_status fxtap_graph_select(const fxtap_graph *graph, const fxtap_
 
 typedef struct fxtap_summary_options {
     size_t struct_size;
-    bool english; /* column names, support status and counts in English; else in Chinese, as TorchAir's */
-    bool no_mark; /* without the byte order mark that tells spreadsheets of UTF-8 */
+    bool english; /* column names, support status and counts in English; else in Chinese, as in TorchAir */
+    bool no_mark; /* without the byte order mark that spreadsheets need for UTF-8 */
 } fxtap_summary_options;
 
 /*
- * Appends a CSV (RFC 4180, UTF-8): one row a target, in order of first sight: target, its kind, whether there is a
+ * Appends a CSV (RFC 4180, UTF-8) with one row per target, in order of first use: target, kind, whether it has a
  * lowering, calls, input and output signatures with their counts. FXTAP_E_NOMEM.
  */
 FXTAP_API fxtap_status fxtap_graph_summary(const fxtap_graph *graph, const fxtap_summary_options *options,
