@@ -1,4 +1,4 @@
-/* compile.c - from torch.fx nodes to instructions. */
+/* compile.c - compiles torch.fx nodes to instructions. */
 #include <string.h>
 
 #include "effect.h"
@@ -27,7 +27,7 @@ static bool is_a(PyObject *object, PyObject *type)
 static PyObject *callable_of(fx_state *state, PyObject *target)
 {
     if (Py_TYPE(target) == (PyTypeObject *)state->op_overload_type) {
-        /* OpOverload.__call__ only calls this, which handles modes and subclasses. */
+        /* OpOverload.__call__ only calls this function, which handles modes and subclasses. */
         return PyObject_GetAttrString(target, "_op");
     }
     return Py_NewRef(target);

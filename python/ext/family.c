@@ -5,7 +5,7 @@
 
 #define N_WORDS ((FX_FAMILY_BLOCKS + 31) / 32)
 
-/* A bit a block, shared with all processes that are forked from here on; 512 KiB of which few pages are ever touched. */
+/* One bit per block, shared with all processes forked later; 512 KiB, of which few pages are ever used. */
 static _Atomic(uint32_t) *taken;
 
 int fx_family_start(void)
@@ -40,6 +40,6 @@ PyObject *fx_claim_block(PyObject *module, PyObject *first)
             return PyLong_FromUnsignedLong(candidate);
         }
     }
-    PyErr_SetString(PyExc_OverflowError, "no graph numbers are left");
+    PyErr_SetString(PyExc_OverflowError, "out of graph numbers");
     return NULL;
 }

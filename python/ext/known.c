@@ -28,7 +28,7 @@ static void forget(fx_known_value *value)
 {
     if (value->ticket != 0) {
         value->ticket = 0;
-        Py_DECREF(value->object); /* may run any code: the value is consistent before */
+        Py_DECREF(value->object); /* may run any code, so the value is made consistent first */
     }
 }
 
@@ -82,7 +82,7 @@ static void put_value(fx_known *known, uint32_t index)
     }
 }
 
-/* Leaves the forgotten out, and makes room for twice what remains. */
+/* Removes forgotten values, and makes room for twice the remaining ones. */
 static int rebuild(fx_known *known)
 {
     size_t n = 0;
@@ -174,37 +174,37 @@ void fx_known_forget(fx_known *known, PyObject *tensor, const void *first, const
     }
 }
 
-/* While a job holds the memory, torch holds the tensor's object with it: it is looked at again later. */
-static void linger(fx_known *known, const fx_known_value *value)
+/* While a job holds the memory, torch keeps the tensor object alive: it is checked again later. */
+static void add_dropped(fx_known *known, const fx_known_value *value)
 {
-    if (known->n_lingering == known->lingering_capacity) {
-        size_t capacity = known->lingering_capacity < 64 ? 64 : 2 * known->lingering_capacity;
-        PyObject **grown = PyMem_Realloc(known->lingering, capacity * sizeof *grown);
+    if (known->n_dropped == known->dropped_capacity) {
+        size_t capacity = known->dropped_capacity < 64 ? 64 : 2 * known->dropped_capacity;
+        PyObject **grown = PyMem_Realloc(known->dropped, capacity * sizeof *grown);
         if (grown == NULL) {
-            return; /* then it lives until the call ends */
+            return; /* out of memory: the value is kept until the call ends */
         }
-        known->lingering = grown;
-        known->lingering_capacity = capacity;
+        known->dropped = grown;
+        known->dropped_capacity = capacity;
     }
-    known->lingering[known->n_lingering++] = value->object;
+    known->dropped[known->n_dropped++] = value->object;
 }
 
 void fx_known_sweep(fx_known *known)
 {
-    size_t n = known->n_lingering, n_kept = 0;
-    known->n_lingering = 0;
+    size_t n = known->n_dropped, n_kept = 0;
+    known->n_dropped = 0;
     for (size_t i = 0; i < n; i++) {
-        fx_known_value *value = find(known, known->lingering[i]);
+        fx_known_value *value = find(known, known->dropped[i]);
         if (value != NULL && Py_REFCNT(value->object) > 1) {
-            known->lingering[n_kept++] = value->object;
+            known->dropped[n_kept++] = value->object;
         } else if (value != NULL) {
             forget(value);
         }
     }
-    known->n_lingering = n_kept;
+    known->n_dropped = n_kept;
 }
 
-/* A tensor that its container (or slot) and we alone hold. */
+/* A tensor that only its container (or slot) and `known` reference. */
 static void drop_tensor(fx_known *known, PyObject *tensor)
 {
     fx_known_value *value = find(known, tensor);
@@ -214,7 +214,7 @@ static void drop_tensor(fx_known *known, PyObject *tensor)
     if (Py_REFCNT(tensor) <= 2) {
         forget(value);
     } else {
-        linger(known, value);
+        add_dropped(known, value);
     }
 }
 
@@ -229,7 +229,7 @@ void fx_known_drop(fx_known *known, PyObject *value)
         return;
     }
     if (Py_REFCNT(value) > 1) {
-        return; /* somebody has the list itself */
+        return; /* the list has other owners */
     }
     for (Py_ssize_t i = 0; i < (is_list ? PyList_Size(value) : PyTuple_Size(value)); i++) {
         PyObject *item = is_list ? PyList_GetItem(value, i) : PyTuple_GetItem(value, i);
@@ -244,8 +244,8 @@ void fx_known_clear(fx_known *known)
     fx_known_value *values = known->values;
     size_t n_values = known->n_values;
     PyMem_Free(known->buckets);
-    PyMem_Free(known->lingering);
-    memset(known, 0, sizeof *known); /* whatever runs when a tensor dies finds nothing known */
+    PyMem_Free(known->dropped);
+    memset(known, 0, sizeof *known); /* code that runs when a tensor is freed finds an empty table */
     for (size_t i = 0; i < n_values; i++) {
         forget(&values[i]);
     }

@@ -91,7 +91,7 @@ fx_place *fx_place_child(fx_place *place, size_t index)
     return place->children[index];
 }
 
-/* Encodes once what the graph itself says. */
+/* Encodes values that are constant in the graph, once. */
 static int set_constant(fx_place *place, const fx_template *item)
 {
     if (item->kind != FX_T_CONSTANT) {
@@ -176,7 +176,7 @@ static int plan_node(fx_node_plan *out, const fx_instruction *instruction, const
     }
     size_t n_kwargs = instruction->kwarg_names == NULL ? 0 : (size_t)PyTuple_Size(instruction->kwarg_names);
     if (desc.n_kwargs != n_kwargs || desc.n_args != instruction->n_args) {
-        PyErr_Format(PyExc_ValueError, "node %S: the record is of another graph", instruction->node);
+        PyErr_Format(PyExc_ValueError, "node %S: the record belongs to another graph", instruction->node);
         return -1;
     }
     out->node = instruction->slot;
@@ -209,7 +209,7 @@ static void clear_node(fx_node_plan *plan)
 
 /* ---- the plan ---- */
 
-/* One entry a node, NULL for those that are dumped. The texts live in *keep_out, a list. */
+/* One entry per node, NULL for dumped nodes. The list *keep_out owns the texts. */
 static const char **skip_reasons(PyObject *skip, size_t n_nodes, PyObject **keep_out)
 {
     PyObject *keep = *keep_out = PyList_New(0);
@@ -245,7 +245,7 @@ static const char **skip_reasons(PyObject *skip, size_t n_nodes, PyObject **keep
         if (status < 0) {
             goto failed;
         }
-        reasons[i] = PyBytes_AsString(bytes); /* the list holds it */
+        reasons[i] = PyBytes_AsString(bytes); /* the list owns it */
     }
     return reasons;
 failed:
@@ -253,7 +253,7 @@ failed:
     return NULL;
 }
 
-/* Whether the index records why a graph has nothing to dump: not if a filter excluded it. */
+/* Whether the index records why a graph has nothing to dump: not if a filter excluded it all. */
 static bool has_reason(const char *const *reasons, size_t n_nodes)
 {
     bool found = false;
@@ -279,8 +279,8 @@ static int plan_nodes(fx_program *program, fx_plan *plan, const fxtap_graph *rec
         n += is_dumped(&program->instructions[i], reasons);
     }
     plan->nodes = PyMem_Calloc(n + 1, sizeof *plan->nodes);
-    plan->told = PyMem_Calloc((size_t)program->n_slots + 1, sizeof *plan->told);
-    if (plan->nodes == NULL || plan->told == NULL) {
+    plan->has_warned = PyMem_Calloc((size_t)program->n_slots + 1, sizeof *plan->has_warned);
+    if (plan->nodes == NULL || plan->has_warned == NULL) {
         PyErr_NoMemory();
         return -1;
     }
@@ -313,7 +313,7 @@ static int fill(fx_program *program, fx_plan *plan, const fx_plan_options *optio
         return -1;
     }
     if (fxtap_graph_node_count(record) != program->n_slots) {
-        PyErr_Format(PyExc_ValueError, "the record has %zu nodes, the graph %u", fxtap_graph_node_count(record),
+        PyErr_Format(PyExc_ValueError, "the record has %zu nodes, the graph has %u", fxtap_graph_node_count(record),
                      program->n_slots);
         return -1;
     }
@@ -332,7 +332,7 @@ static int fill(fx_program *program, fx_plan *plan, const fx_plan_options *optio
 static int check(const fx_program *program, const fx_plan_options *options)
 {
     if (strcmp(options->on_error, "raise") != 0 && strcmp(options->on_error, "warn") != 0) {
-        PyErr_Format(PyExc_ValueError, "on_error is raise or warn, not '%s'", options->on_error);
+        PyErr_Format(PyExc_ValueError, "on_error must be raise or warn, not '%s'", options->on_error);
         return -1;
     }
     if (options->dump == Py_None) {
@@ -347,7 +347,7 @@ static int check(const fx_program *program, const fx_plan_options *options)
         return -1;
     }
     if (options->graph_id == 0) {
-        PyErr_SetString(PyExc_ValueError, "graph_id counts from 1");
+        PyErr_SetString(PyExc_ValueError, "graph_id must be at least 1");
         return -1;
     }
     return 0;
@@ -380,7 +380,7 @@ void fx_plan_free(fx_plan *plan)
         clear_node(&plan->nodes[i]);
     }
     PyMem_Free(plan->nodes);
-    PyMem_Free(plan->told);
+    PyMem_Free(plan->has_warned);
     Py_XDECREF(plan->dump);
     Py_XDECREF(plan->log);
     PyMem_Free(plan);

@@ -1,11 +1,11 @@
-/* record.c - nodes of a torch.fx graph into a graph record. */
+/* record.c - adds the nodes of a torch.fx graph to a graph record. */
 #include "record.h"
 
 #include <string.h>
 
 #include "errors.h"
 
-/* What a node's description points to while it is added. */
+/* Storage for a node's description while it is added. */
 typedef struct node_parts {
     PyObject *op;
     PyObject *name;
@@ -96,7 +96,7 @@ static int set_kwargs(fx_recorder *r, PyObject *kwargs, node_parts *parts, fxtap
             return -1;
         }
         parts->kwarg_names[i] = PyBytes_AsString(text);
-        Py_DECREF(text); /* the list holds it */
+        Py_DECREF(text); /* the list owns it */
         if (fx_record_value(r, value, &parts->kwargs[i]) < 0) {
             return -1;
         }
@@ -164,7 +164,7 @@ static int set_stack(PyObject *meta, node_parts *parts, fxtap_node_desc *desc)
     return 0;
 }
 
-/* ---- what attributes of the module hold ---- */
+/* ---- attributes of the module ---- */
 
 static int record_subgraph(fx_recorder *r, PyObject *module, fxtap_value *out)
 {
@@ -189,7 +189,7 @@ static int record_subgraph(fx_recorder *r, PyObject *module, fxtap_value *out)
     return failed;
 }
 
-/* What a get_attr node yields: a subgraph, or a tensor with its values. */
+/* The result of a get_attr node: a subgraph, or a tensor with its values. */
 static int record_attribute(fx_recorder *r, const char *path, PyObject *meta, fxtap_value *out)
 {
     PyObject *value = fx_attribute(r->module, path);
@@ -197,7 +197,7 @@ static int record_attribute(fx_recorder *r, const char *path, PyObject *meta, fx
         if (!PyErr_ExceptionMatches(PyExc_AttributeError)) {
             return -1;
         }
-        PyErr_Clear(); /* the record says what is known; running it will tell */
+        PyErr_Clear(); /* recorded as far as known; running the graph reports the error */
         return fx_record_yield(r, meta, out);
     }
     int status;
@@ -379,7 +379,7 @@ PyObject *fx_record_function(PyObject *module, PyObject *args, PyObject *kwargs)
     }
     fxtap_graph_kind kind = kind_of(kind_name);
     if (kind == 0) {
-        return PyErr_Format(PyExc_ValueError, "kind is inference, forward or backward, not '%s'", kind_name);
+        return PyErr_Format(PyExc_ValueError, "kind must be inference, forward or backward, not '%s'", kind_name);
     }
     fx_state *state = fx_state_of_module(module);
     if (fx_state_torch(state) < 0) {

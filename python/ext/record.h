@@ -1,5 +1,5 @@
 /*
- * record.h - from a torch.fx graph to a graph record (fxtap/graph.h).
+ * record.h - converts a torch.fx graph to a graph record (fxtap/graph.h).
  */
 #ifndef FX_EXT_RECORD_H
 #define FX_EXT_RECORD_H
@@ -14,26 +14,26 @@ typedef struct fx_recorder {
     PyObject *nodes;     /* dict: torch.fx.Node -> number */
     PyObject *subgraphs; /* dict: GraphModule -> value handle */
     PyObject *schemas;   /* dict: target -> (flags, (name bytes, ...)); shared with subgraphs */
-    PyObject *texts;     /* dict: sympy expression -> its text; printing one is slow. Shared with subgraphs */
+    PyObject *texts;     /* dict: sympy expression -> text, since printing is slow; shared with subgraphs */
     uint64_t constant_bytes;
 } fx_recorder;
 
-/* The record of a module, a new one; NULL with an exception. */
+/* A new record of a module; NULL with an exception. */
 fxtap_graph *fx_record_module(fx_state *state, PyObject *module, fxtap_graph_kind kind, uint64_t constant_bytes);
-/* The same with an outer graph's caches. */
+/* The same with the caches of an outer graph. */
 fxtap_graph *fx_record_nested(const fx_recorder *outer, PyObject *module);
 
 /* An argument or a constant as a value. All return 0, or -1 with an exception. */
 int fx_record_value(fx_recorder *r, PyObject *object, fxtap_value *out);
-/* A tensor by its meta; with `with_bytes`, its values too where they are at hand and few enough. */
+/* A tensor by its meta; `with_bytes`: also its values, if they are available and few. */
 int fx_record_tensor(fx_recorder *r, PyObject *tensor, bool with_bytes, fxtap_value *out);
-/* What a node yields, from its meta; 0 where nothing is known. */
+/* The result of a node, from its meta; 0 if unknown. */
 int fx_record_yield(fx_recorder *r, PyObject *meta, fxtap_value *out);
 
 /* Flags (FXTAP_NODE_) and argument names of a call_function target: borrowed (int, tuple of bytes); NULL: exception. */
 PyObject *fx_record_schema(fx_recorder *r, PyObject *target);
 
-/* Texts of a target; new references to bytes objects. *python_out is NULL where it is the same. */
+/* Texts of a target; new references to bytes objects. *python_out is NULL if it is the same. */
 int fx_record_target(fx_state *state, PyObject *target, PyObject **text_out, PyObject **python_out);
 
 /* str(object) as UTF-8 bytes, a new reference. */

@@ -1,4 +1,4 @@
-/* record_schema.c - what an operator's schema and tags say about a node: flags, argument names, its text. */
+/* record_schema.c - flags, argument names and target text of a node, from its operator's schema and tags. */
 #include <string.h>
 
 #include "effect.h"
@@ -60,7 +60,7 @@ static PyObject *argument_names(PyObject *target, const char *text, uint32_t *fl
         PyTuple_SetItem(names, i, bytes);
     }
     if ((*flags & FXTAP_NODE_MUTATES) != 0) {
-        *flags &= ~FXTAP_NODE_VIEW; /* its alias is the argument that it changed */
+        *flags &= ~FXTAP_NODE_VIEW; /* aliases the argument that it mutated */
     }
     Py_XDECREF(schema);
     Py_XDECREF(arguments);
@@ -105,14 +105,14 @@ PyObject *fx_record_schema(fx_recorder *r, PyObject *target)
         Py_XDECREF(schema);
         return NULL;
     }
-    Py_DECREF(schema); /* the dict holds it */
+    Py_DECREF(schema); /* the dict owns it */
     return schema;
 }
 
 /* ---- targets ---- */
 
-/* "operator.mul", "math.floor", "torch.sym_max": module and name of a Python function; NULL without an exception
- * where it has none. */
+/* "operator.mul", "math.floor", "torch.sym_max": module and name of a Python function; NULL without an exception if it
+ * has none. */
 static PyObject *function_text(PyObject *target)
 {
     PyObject *module;

@@ -1,4 +1,4 @@
-/* record_tensor.c - tensors of a graph: what is known of them, and constants with their values. */
+/* record_tensor.c - tensors of a graph: their meta, and the values of constants. */
 #include <string.h>
 
 #include "bridge.h"
@@ -14,7 +14,7 @@ static int ok(fxtap_status status)
     return -1;
 }
 
-/* Texts and handles that a tensor's meta points to while it is added. */
+/* Storage for a tensor's meta while it is added. */
 typedef struct tensor_parts {
     PyObject *dtype;
     PyObject *device;
@@ -64,7 +64,7 @@ static int record_sizes(fx_recorder *r, PyObject *sizes, fxtap_value **out, size
     return status;
 }
 
-/* The values of a constant, row-major in its own dtype. What cannot be had is left out. */
+/* The values of a constant, row-major in its own dtype; left out if unavailable. */
 static int fetch_bytes(fx_recorder *r, PyObject *tensor, tensor_parts *parts, fxtap_tensor_meta *meta)
 {
     fx_guard guard;
@@ -81,7 +81,7 @@ static int fetch_bytes(fx_recorder *r, PyObject *tensor, tensor_parts *parts, fx
     int status = 0;
     uint64_t count;
     if (dense == NULL) {
-        PyErr_Clear(); /* sparse, nested, ...: known by its meta alone */
+        PyErr_Clear(); /* sparse, nested, ...: only the meta */
     } else if (fx_bridge_take(r->state, dense, true, &parts->bridged) < 0) {
         status = -1;
     } else if (parts->bridged.owner != NULL && parts->bridged.original_dtype == FXTAP_DTYPE_NONE &&
@@ -95,7 +95,7 @@ static int fetch_bytes(fx_recorder *r, PyObject *tensor, tensor_parts *parts, fx
     return status;
 }
 
-/* 1 where it holds real values: no fake, functional or other wrapper. */
+/* 1 if it has real values: not a fake, functional or other wrapper tensor. */
 static int has_values(fx_recorder *r, PyObject *tensor)
 {
     PyObject *type = (PyObject *)Py_TYPE(tensor);
@@ -192,7 +192,7 @@ static int record_summary(fx_recorder *r, PyObject *summary, fxtap_value *out)
     return status;
 }
 
-/* Tensors in a yield are known by their meta; what else there is is recorded as an argument would be. */
+/* Tensors in a result are recorded by their meta, other objects as arguments are. */
 static int record_yielded(fx_recorder *r, PyObject *value, fxtap_value *out)
 {
     if (PyObject_TypeCheck(value, (PyTypeObject *)r->state->tensor_type)) {

@@ -36,7 +36,7 @@ static int add_bytes(fx_recorder *r, fxtap_value_kind kind, PyObject *bytes, fxt
     return status;
 }
 
-/* The object's repr; the name of its type where that fails, which is no reason to stop a compilation. */
+/* The object's repr, or the name of its type if repr() fails: that must not stop a compilation. */
 static PyObject *describe(PyObject *object)
 {
     PyObject *text = PyObject_Repr(object);
@@ -229,7 +229,7 @@ static int add_node_ref(fx_recorder *r, PyObject *node, fxtap_value *out)
     return ok(fxtap_graph_add_node_ref(r->graph, (fxtap_node)PyLong_AsUnsignedLong(number), out));
 }
 
-/* The kind of torch's small constants, which are known by their text; 0 for anything else. */
+/* The kind of torch constants that are recorded as text; 0 for any other object. */
 static fxtap_value_kind text_kind(fx_state *state, PyObject *object)
 {
     if (is_a(object, state->dtype_type)) {

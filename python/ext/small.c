@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-/* In increasing order: the array of a list has the widest kind in it. */
+/* In increasing order: the array of a list has its widest kind. */
 typedef enum number_kind {
     KIND_NONE = 0,
     KIND_BOOL,

@@ -1,9 +1,9 @@
 /*
  * small.h - converts numbers, lists of numbers and strings to the arrays that are saved for them.
  *
- * bool -> bool, int -> int64 (uint64 above 2^63-1), float -> float64, complex -> complex128, all 0-d; a list or
- * tuple of them is one array (n,) of the widest kind in it, an empty one float64 (0,); a string is a <U array.
- * Integers outside both ranges have no array.
+ * bool -> bool, int -> int64 (uint64 above 2^63-1), float -> float64, complex -> complex128, all 0-d; a list or tuple
+ * of them is one array (n,) of its widest kind, an empty one float64 (0,); a string is a <U array. Integers outside
+ * both ranges are not converted.
  */
 #ifndef FX_EXT_SMALL_H
 #define FX_EXT_SMALL_H

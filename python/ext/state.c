@@ -63,7 +63,7 @@ PyObject *fx_attribute(PyObject *object, const char *path)
     return object;
 }
 
-/* module.a.b, the module imported when it has to be. */
+/* module.a.b; imports the module if necessary. */
 static PyObject *fetch(const char *module_name, const char *path)
 {
     PyObject *module = PyImport_ImportModule(module_name);
@@ -73,8 +73,8 @@ static PyObject *fetch(const char *module_name, const char *path)
 }
 
 /*
- * The C function behind a method without arguments, or NULL. Calling it directly saves the lookup and the bound method:
- * two thirds of the time of asking a tensor one bit.
+ * The C function of a method without arguments, or NULL. Calling it directly saves the lookup and the bound method: two
+ * thirds of the time to read one bit of a tensor.
  */
 static PyCFunction bare_method(PyObject *tensor, const char *name)
 {
@@ -87,7 +87,7 @@ static PyCFunction bare_method(PyObject *tensor, const char *name)
     if (PyObject_TypeCheck(bound, &PyCFunction_Type) && PyCFunction_GetFlags(bound) == METH_NOARGS) {
         function = PyCFunction_GetFunction(bound);
     }
-    Py_DECREF(bound); /* the function belongs to torch's static method table */
+    Py_DECREF(bound); /* the function is in torch's static method table */
     return function;
 }
 

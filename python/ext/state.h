@@ -1,8 +1,8 @@
 /*
- * state.h - what the module keeps: its types, and the objects of torch that the run loop asks about.
+ * state.h - the module's state: its types, and the torch objects that the run loop uses.
  *
- * There are no globals: everything hangs on the module, and every object of ours reaches it through its type. torch is
- * imported when it is first needed, so that a dump can be read without it.
+ * There are no globals: each of our objects finds the module state through its type. torch is imported on first use, so
+ * that a dump can be read without it.
  */
 #ifndef FX_EXT_STATE_H
 #define FX_EXT_STATE_H
@@ -14,7 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Our types: field, the spec that it is made from. */
+/* Our types: field, spec. */
 #define FX_TYPES(X)                                                                                                    \
     X(graph_type, fx_graph_spec)                                                                                       \
     X(dump_type, fx_dump_spec)                                                                                         \
@@ -57,20 +57,20 @@
     X(getitem, "_operator", "getitem")
 
 typedef struct fx_state {
-    bool has_torch; /* all of FX_TORCH_OBJECTS are there */
+    bool has_torch; /* all of FX_TORCH_OBJECTS are loaded */
 #define X(field, ...) PyObject *field;
     FX_TYPES(X)
     FX_TORCH_OBJECTS(X)
 #undef X
-    const struct fx_dlpack_api *exchange; /* torch's table; NULL where it has none */
+    const struct fx_dlpack_api *exchange; /* torch's table; NULL if it has none */
     PyCFunction is_neg;                   /* Tensor.is_neg and is_conj, called without a lookup */
     PyCFunction is_conj;
-    PyObject *undefined_memory;  /* a fxtap.undefined.Memory once one was needed, and its regions: a dict; or NULL */
+    PyObject *undefined_memory;  /* a fxtap.undefined.Memory and the dict of its regions; NULL before first use */
     PyObject *undefined_regions;
     bool force_fallback; /* tests: never use the exchange table */
 } fx_state;
 
-/* The state of one of our heap types' instances. */
+/* The module state, from an instance of one of our heap types. */
 fx_state *fx_state_of(PyObject *self);
 fx_state *fx_state_of_module(PyObject *module);
 
@@ -83,16 +83,16 @@ void fx_state_clear(fx_state *state);
 /* object.a.b; a new reference, or NULL with an exception. */
 PyObject *fx_attribute(PyObject *object, const char *path);
 
-/* An attribute that may be missing: 1 and a new reference, 0 without an exception, -1 with one. */
+/* An optional attribute: 1 and a new reference; 0 if missing; -1 with an exception. */
 int fx_optional_attr(PyObject *object, const char *name, PyObject **out);
 
 /*
- * UTF-8 of a str; a bytes object, or NULL with an exception. A lone surrogate (a byte of a path or an argument that is
- * no UTF-8) is spelled out as "\udcff", so that whatever reads the index can decode it.
+ * UTF-8 of a str; a bytes object, or NULL with an exception. A lone surrogate (from a path or an argument that is not
+ * UTF-8) is escaped as "\udcff", so that every reader of the index can decode it.
  */
 PyObject *fx_utf8(PyObject *text);
 
-/* Adds one of our types to the module and keeps it in *slot. */
+/* Adds one of our types to the module and stores it in *slot. */
 int fx_add_type(PyObject *module, PyType_Spec *spec, PyObject **slot);
 
 #endif

@@ -95,7 +95,7 @@ static bool is_constant(const fx_template *item)
     return true;
 }
 
-/* Replaces what refers to nothing by its value. Lists and dicts only where nobody could change them. */
+/* Replaces a template without references by its value. Lists and dicts only if they cannot be modified. */
 static int fold(fx_template *item, bool share_containers)
 {
     bool is_mutable = item->kind == FX_T_LIST || item->kind == FX_T_DICT;
@@ -104,7 +104,7 @@ static int fold(fx_template *item, bool share_containers)
     }
     for (size_t i = 0; !share_containers && i < item->n_items; i++) {
         if (item->items[i].kind != FX_T_CONSTANT) {
-            return 0; /* a tuple that holds a list */
+            return 0; /* a tuple that contains a list */
         }
     }
     PyObject *value = fx_template_build(item, NULL);

@@ -1,5 +1,5 @@
 /*
- * template.h - an argument of a graph node, compiled: constants are there already, results of other nodes are slots.
+ * template.h - a compiled argument of a graph node: constants are built, results of other nodes are slots.
  */
 #ifndef FX_EXT_TEMPLATE_H
 #define FX_EXT_TEMPLATE_H
@@ -27,18 +27,18 @@ typedef struct fx_template {
 typedef struct fx_template_context {
     fx_state *state;
     PyObject *slots;        /* dict: torch.fx.Node -> slot */
-    bool share_containers;  /* a list without references may be built once: its callee never changes it */
+    bool share_containers;  /* a list without references may be built once: the callee never modifies it */
 } fx_template_context;
 
-/* Compiles `argument`. 0, or -1 with an exception; then *out holds nothing. Free with fx_template_clear(). */
+/* Compiles `argument`. 0, or -1 with an exception; then *out is empty. Free with fx_template_clear(). */
 int fx_template_init(fx_template *out, PyObject *argument, const fx_template_context *context);
 void fx_template_clear(fx_template *item);
 int fx_template_traverse(const fx_template *item, visitproc visit, void *arg);
 
-/* The argument with `values` filled in, a new reference; NULL with an exception. */
+/* The argument with `values` substituted, a new reference; NULL with an exception. */
 PyObject *fx_template_build(const fx_template *item, PyObject *const *values);
 
-/* Calls `see` for every slot that the argument refers to, with repeats. */
+/* Calls `see` for every slot that the argument refers to, with duplicates. */
 void fx_template_slots(const fx_template *item, void (*see)(void *context, uint32_t slot), void *context);
 
 #endif

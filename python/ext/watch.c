@@ -97,10 +97,10 @@ void fx_watch_clear(fx_watch *watch)
 int fx_watch_log(capture *c, const fx_instruction *instruction, const char *what)
 {
     fx_plan *plan = c->plan;
-    if (plan->told[instruction->slot] || plan->log == Py_None) {
+    if (plan->has_warned[instruction->slot] || plan->log == Py_None) {
         return 0;
     }
-    plan->told[instruction->slot] = true;
+    plan->has_warned[instruction->slot] = true;
     PyObject *target = PyObject_GetAttrString(instruction->node, "target");
     PyObject *line = target == NULL ? NULL : PyUnicode_FromFormat("%S (%S) %s", instruction->node, target, what);
     PyObject *done = line == NULL ? NULL : PyObject_CallFunctionObjArgs(plan->log, line, NULL);

@@ -242,7 +242,7 @@ def test_plan_arguments_are_checked(tmp_path: Path) -> None:
         _core.Program(gm, on_error="ignore")
     with pytest.raises(ValueError, match="graph_id"):
         _core.Program(gm, record, dump)
-    with pytest.raises(ValueError, match="4 nodes, the graph 3"):
+    with pytest.raises(ValueError, match="4 nodes, the graph has 3"):
         _core.Program(gm, other, dump, 1)
     with pytest.raises(ValueError, match="skip has 1 entries for 3 nodes"):
         _core.Program(gm, record, dump, 1, [None])
