@@ -1,8 +1,8 @@
 /*
  * key.c - the two keys of a graph: XXH3-128 over a canonical stream of its nodes.
  *
- * The stream is made of tagged items, every length before its bytes, so that no two graphs give the same one by
- * accident of concatenation. Text that holds an object's address (" at 0x7f...") is hashed without it.
+ * The stream consists of tagged items with explicit lengths, so that different graphs have different streams. Addresses
+ * of objects in texts (" at 0x7f...") are not hashed.
  */
 #define XXH_INLINE_ALL
 #include <math.h>
@@ -16,7 +16,7 @@
 typedef struct hasher {
     XXH3_state_t *state;
     const fxtap_graph *graph;
-    fx_symbols *symbols; /* one for a graph and its subgraphs: their sizes are one set */
+    fx_symbols *symbols; /* shared by a graph and its subgraphs */
     bool strict;
     bool failed; /* no memory */
 } hasher;
@@ -43,14 +43,14 @@ static void put_text(hasher *h, const char *text)
 
 static void put_double(hasher *h, double value)
 {
-    uint64_t bits = 0x7ff8000000000000; /* every NaN is one */
+    uint64_t bits = 0x7ff8000000000000; /* all NaN are equal */
     if (!isnan(value)) {
         memcpy(&bits, &value, sizeof bits);
     }
     put_u64(h, bits);
 }
 
-/* A text without the addresses of objects in it. */
+/* Adds a text without the addresses of objects. */
 static void put_repr(hasher *h, const char *text)
 {
     static const char mark[] = " at 0x";
@@ -134,11 +134,11 @@ static void put_value(hasher *h, fxtap_value value)
         break;
     case FXTAP_V_TENSOR: put_tensor(h, &h->graph->tensors[row->index]); break;
     case FXTAP_V_GRAPH: put_graph(h, fxtap_graph_subgraph(h->graph, row->index)); break;
-    default: break; /* None, ...: the kind says it all */
+    default: break; /* None, ...: the kind is sufficient */
     }
 }
 
-/* ---- the structural key: which node or graph stands where ---- */
+/* ---- the structural key: positions of nodes and graphs ---- */
 
 typedef struct place {
     uint64_t at[FX_VALUE_DEPTH_MAX + 2];
@@ -154,7 +154,7 @@ static void put_wire(hasher *h, const place *where, uint64_t kind)
     }
 }
 
-/* Every node that a value refers to, with the way to it; constants leave no trace. */
+/* Adds every node that a value refers to, with its path; constants are ignored. */
 static void put_wires(hasher *h, fxtap_value value, place *where)
 {
     const fx_value_row *row = fx_graph_value(h->graph, value);
@@ -187,7 +187,7 @@ static void put_argument(hasher *h, uint64_t position, const char *name, fxtap_v
 
 /* ---- nodes ---- */
 
-/* The target, where it is more than a name that the tracer gave. */
+/* Adds the target, unless it is a name chosen by the tracer. */
 static void put_target(hasher *h, const fxtap_node_desc *desc)
 {
     put_u64(h, (uint64_t)desc->op);
@@ -251,8 +251,8 @@ static bool see_value(fx_symbols *symbols, const fxtap_graph *graph, fxtap_value
 }
 
 /*
- * Numbers the symbols that stand alone, those of the placeholders first: within an expression the order of symbols
- * depends on their names.
+ * Numbers symbols outside expressions first, those of placeholders before others: within an expression the order of
+ * symbols depends on their names.
  */
 static bool see_symbols(fx_symbols *symbols, const fxtap_graph *graph)
 {

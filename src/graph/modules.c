@@ -5,7 +5,7 @@
 
 #include "util/memory.h"
 
-/* Bytes of the first part of a path. */
+/* Length of the first part of a path. */
 static size_t part_length(const char *path)
 {
     unsigned depth = 0;
@@ -22,7 +22,7 @@ static size_t part_length(const char *path)
     return i;
 }
 
-/* The number of a new module; 0: no memory. */
+/* Adds a module and returns its index; 0: out of memory. */
 static uint32_t add_child(fx_modules *m, uint32_t parent, const fx_module *module)
 {
     if (!fx_grow((void **)&m->modules, &m->capacity, m->n_modules + 1, sizeof *m->modules)) {
@@ -40,7 +40,7 @@ static uint32_t add_child(fx_modules *m, uint32_t parent, const fx_module *modul
     return number;
 }
 
-/* The module of a path, made where it is new; false: no memory. */
+/* Finds the module of a path, added if new; false: out of memory. */
 static bool find_module(fx_modules *m, const char *path, uint32_t *out)
 {
     const char *at = path;
@@ -55,7 +55,7 @@ static bool find_module(fx_modules *m, const char *path, uint32_t *out)
         if (known == NULL) {
             return false;
         }
-        uint32_t child = known->id + 1; /* modules are numbered as their paths are */
+        uint32_t child = known->id + 1; /* modules and paths have the same indices */
         if (child == m->n_modules) {
             fx_module new_one = {.name = at, .name_length = length, .path = path, .path_length = path_bytes};
             if (add_child(m, module, &new_one) == 0) {

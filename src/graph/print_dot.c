@@ -1,4 +1,4 @@
-/* print_dot.c - a graph for Graphviz: a box an operator, a frame a module, a dashed frame a subgraph. */
+/* print_dot.c - a graph for Graphviz: a box for an operator, a frame for a module, a dashed frame for a subgraph. */
 #include <stdio.h>
 #include <string.h>
 
@@ -14,14 +14,14 @@ typedef struct dot {
     const fxtap_graph *graph;
     fx_modules modules;
     const char *prefix; /* of node ids: "n", "n_0_" for the first subgraph */
-    unsigned *n_clusters; /* of the whole picture: their names must differ */
-    uint32_t *next_node;  /* nodes of one module as a list: */
+    unsigned *n_clusters; /* of the whole picture, since names must differ */
+    uint32_t *next_node;  /* lists of the nodes of each module: */
     uint32_t *first_node; /* node + 1 of each module; 0: none */
     fxtap_node node;      /* whose edges are being written */
     bool no_memory;
 } dot;
 
-/* In a quoted string: quotes and backslashes escaped, everything that does not show as \xNN. */
+/* In a quoted string: escapes quotes and backslashes; unprintable bytes become \xNN. */
 static void put_label(dot *d, const char *text)
 {
     fxtap_buffer plain;
@@ -78,7 +78,7 @@ static void begin_cluster(dot *d, const char *style)
     fxtap_buffer_printf(d->out, "subgraph cluster_%u {\nstyle=\"%s\"; label=\"", (*d->n_clusters)++, style);
 }
 
-/* The nodes of a module and of those within it; as deep as FX_MODULE_DEPTH_MAX. */
+/* Prints the nodes of a module and of the modules in it. Depth: at most FX_MODULE_DEPTH_MAX. */
 static void put_module(dot *d, uint32_t module)
 {
     for (uint32_t node = d->first_node[module]; node != 0; node = d->next_node[node - 1]) {
@@ -111,7 +111,7 @@ static bool put_edge(void *context, fxtap_node input)
     return true;
 }
 
-/* Lists of nodes by module, each in order. */
+/* Builds the list of nodes of each module, in order. */
 static bool sort_nodes(dot *d)
 {
     d->first_node = fx_calloc(d->modules.n_modules, sizeof *d->first_node);
@@ -129,7 +129,7 @@ static bool sort_nodes(dot *d)
 
 static bool put_graph(fxtap_buffer *out, const fxtap_graph *graph, const char *prefix, unsigned *n_clusters);
 
-/* As deep as FX_GRAPH_DEPTH_MAX. */
+/* Depth: at most FX_GRAPH_DEPTH_MAX. */
 static void put_subgraphs(dot *d)
 {
     for (size_t i = 0; !d->no_memory && i < d->graph->n_subgraphs; i++) {

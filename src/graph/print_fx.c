@@ -1,9 +1,9 @@
 /*
- * print_fx.c - a graph as a Python module whose function `forward` computes the same.
+ * print_fx.c - a graph as a Python module with an equivalent function `forward`.
  *
- * Constants are written out bit by bit. What the record cannot give (an argument known only by its repr) and what is not
- * to be run from a record (fx_python_may_call) becomes a call of _unrecorded(), which raises when it is reached: the
- * text always compiles, and imports nothing but torch and Python's own modules.
+ * Constants are exact to the bit. Whatever the record does not contain (an argument known only by its repr) or must not
+ * run (fx_python_may_call) becomes a call of _unrecorded(), which raises when executed: the text always compiles, and
+ * imports only torch and Python's own modules.
  */
 #include <stdio.h>
 #include <string.h>
@@ -17,18 +17,18 @@
 #define NEEDS_UNRECORDED 2u
 #define NEEDS_SYMBOLS 4u
 
-/* Names of the module and of Python that the text uses; a node may not take them. */
+/* Names of the module and of Python that the text uses; nodes must not have them. */
 static const char *const reserved_names[] = {
     "torch", "math",  "operator", "base64", "builtins", "forward", "float", "complex",  "slice",
     "max",   "min",   "bytearray", "int",   "ValueError", "_constant", "_unrecorded", "_sym", "getattr",
     "Max",   "Min",   "Mod",      "PythonMod", "FloorDiv", "CeilDiv", "CleanDiv", "IntTrueDiv", "FloatTrueDiv",
     "ToFloat", "TruncToInt", "FloorToInt", "CeilToInt", "RoundToInt", "Eq", "Ne", NULL};
 
-typedef struct function { /* one being printed: the graph's own or a subgraph's */
+typedef struct function { /* the function being printed: of the graph or of a subgraph */
     const fxtap_graph *graph;
     fx_names names;
-    fx_texts symbols;       /* sizes that a variable holds, */
-    const char **sources;  /* by their id the text that gives them */
+    fx_texts symbols;       /* symbols that a variable holds, */
+    const char **sources;  /* and by their id the text of the variable */
     size_t n_sources;
     size_t sources_capacity;
     unsigned indent;
@@ -69,7 +69,7 @@ static const char *source_of_symbol(const function *f, const char *name, size_t 
     return entry == NULL || entry->id >= f->n_sources ? NULL : f->sources[entry->id];
 }
 
-/* From here on `source` gives the symbol, where nothing gave it before. */
+/* From here on `source` is the text of the symbol, unless it has one already. */
 static void learn_symbol(printer *p, fxtap_value value, const char *variable, size_t dim, bool is_size)
 {
     function *f = p->f;
@@ -88,7 +88,7 @@ static void learn_symbol(printer *p, fxtap_value value, const char *variable, si
         p->no_memory = true;
         return;
     }
-    f->sources[f->n_sources++] = source; /* its number is the symbol's */
+    f->sources[f->n_sources++] = source; /* its index is that of the symbol */
 }
 
 static void learn_symbols(printer *p, fxtap_value meta, const char *variable, bool sizes)
@@ -104,7 +104,7 @@ static void learn_symbols(printer *p, fxtap_value meta, const char *variable, bo
     }
 }
 
-/* Functions of SymPy and torch that a size may hold: those of the prelude, and Python's own. */
+/* Functions of SymPy and torch that sizes may call: from the prelude, or Python's own. */
 static const char *function_name(const char *name, size_t length)
 {
     static const char *const names[] = {"Max", "Min", "Mod", "PythonMod", "FloorDiv", "CeilDiv", "CleanDiv",
@@ -118,7 +118,7 @@ static const char *function_name(const char *name, size_t length)
     return NULL;
 }
 
-/* One token of an expression at `at`: its bytes; 0 where it is not known. */
+/* Prints the token at `at` of an expression and returns its length; 0 if it is unknown. */
 static size_t print_token(printer *p, fxtap_buffer *out, const char *at)
 {
     size_t length = strspn(at, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_0123456789");
@@ -195,7 +195,7 @@ static void print_items(printer *p, const fx_value_row *row)
     fxtap_buffer_text(p->out, close[which]);
 }
 
-/* "torch.float32" and the like. */
+/* A name such as "torch.float32". */
 static void print_dotted(printer *p, const fx_value_row *row)
 {
     if (strncmp(row->as.text, "torch.", 6) == 0 && fx_python_is_dotted(row->as.text)) {
@@ -278,7 +278,7 @@ static void print_function_call(printer *p, const fxtap_node_desc *desc)
         return;
     }
     bool is_aten = desc->target_python == NULL && (strncmp(target, "aten.", 5) == 0 || strncmp(target, "prims.", 6) == 0);
-    fxtap_buffer name; /* a record made without torch has "aten.add.Tensor" */
+    fxtap_buffer name; /* a record built without torch has "aten.add.Tensor" */
     fxtap_buffer_init(&name);
     fxtap_buffer_printf(&name, "%s%s", is_aten ? "torch.ops." : "", target);
     p->no_memory |= fxtap_buffer_status(&name) != FXTAP_OK;
@@ -309,15 +309,15 @@ static void print_method_call(printer *p, const fxtap_node_desc *desc)
     fxtap_buffer_text(p->out, ")");
 }
 
-/* What a get_attr node holds: a constant, or a subgraph, which is a function of its own. */
+/* The value of a get_attr node: a constant, or a subgraph, which is printed as a function. */
 static void print_attribute(printer *p, const fxtap_node_desc *desc)
 {
-    fxtap_value held = desc->n_args > 0 ? desc->args[0] : desc->meta;
-    const fx_value_row *row = fx_graph_value(p->f->graph, held);
+    fxtap_value value = desc->n_args > 0 ? desc->args[0] : desc->meta;
+    const fx_value_row *row = fx_graph_value(p->f->graph, value);
     if (row->kind == FXTAP_V_TENSOR) {
         print_constant(p, &p->f->graph->tensors[row->index], desc->target);
     } else if (row->kind == FXTAP_V_GRAPH) {
-        print_value(p, held);
+        print_value(p, value);
     } else {
         unrecorded(p, desc->target, strlen(desc->target));
     }
@@ -352,7 +352,7 @@ static void print_call(printer *p, const fxtap_node_desc *desc)
     case FXTAP_OP_CALL_METHOD: print_method_call(p, desc); break;
     case FXTAP_OP_GET_ATTR: print_attribute(p, desc); break;
     default:
-        unrecorded(p, desc->target, strlen(desc->target)); /* a module is not in the record */
+        unrecorded(p, desc->target, strlen(desc->target)); /* modules are not recorded */
         fxtap_buffer_text(p->out, "(");
         print_arguments(p, desc, 0);
         fxtap_buffer_text(p->out, ")");
@@ -391,7 +391,7 @@ static void print_node(printer *p, fxtap_node node)
 
 static void print_graph(printer *p, const fxtap_graph *graph, const char *name, unsigned level);
 
-/* Parameters, one a line, each with what it is. */
+/* Parameters, one per line, with their types. */
 static void print_parameters(printer *p)
 {
     const fxtap_graph *graph = p->f->graph;
@@ -407,7 +407,7 @@ static void print_parameters(printer *p)
             fxtap_buffer_text(p->out, "\n");
         }
     }
-    for (int sizes = 0; sizes < 2; sizes++) { /* a size that is a parameter itself is preferred */
+    for (int sizes = 0; sizes < 2; sizes++) { /* prefer a size that is a parameter */
         for (size_t i = 0; i < graph->n_nodes; i++) {
             const fxtap_node_desc *desc = &graph->nodes[i].desc;
             if (desc->op == FXTAP_OP_PLACEHOLDER) {
@@ -437,7 +437,7 @@ static void print_body(printer *p)
     }
 }
 
-/* As deep as FX_GRAPH_DEPTH_MAX. */
+/* Depth: at most FX_GRAPH_DEPTH_MAX. */
 static void print_graph(printer *p, const fxtap_graph *graph, const char *name, unsigned level)
 {
     function *outer = p->f;

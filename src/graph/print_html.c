@@ -1,6 +1,6 @@
 /*
- * print_html.c - a graph as one page: page/page.html with the style, the scripts and the graph as JSON put in where it
- * says so.
+ * print_html.c - a graph as one page: page/page.html with the style, the scripts and the graph as JSON inserted at its
+ * marks.
  *
  * The JSON is in a script element of its own type; "<", ">" and "&" are escaped in it, so that no name can end it.
  */
@@ -28,7 +28,7 @@ typedef struct page {
     bool no_memory;
 } page;
 
-/* A member whose text was made in p->text. */
+/* Writes a member whose text is in p->text. */
 static void put_text(page *p, const char *key)
 {
     fxtap_json_string_n(&p->json, key, p->text.bytes == NULL ? "" : p->text.bytes, p->text.length);
@@ -63,7 +63,7 @@ static bool put_input(void *context, fxtap_node input)
     return true;
 }
 
-/* Subgraphs that a value names. As deep as FX_VALUE_DEPTH_MAX. */
+/* Lists the subgraphs that a value refers to. Depth: at most FX_VALUE_DEPTH_MAX. */
 static void put_graphs_of(page *p, fxtap_value value)
 {
     const fx_value_row *row = fx_graph_value(p->graph, value);
@@ -106,7 +106,7 @@ static void put_source(page *p, const fx_source *source)
     fxtap_json_end_object(&p->json);
 }
 
-/* As text: the page shows no more digits, and the shortest exact ones take longer than all the rest. */
+/* As text: the page does not show more digits, and the shortest exact form would dominate the run time. */
 static void put_number(page *p, double value)
 {
     char text[FX_NUMBER_BYTES] = "NaN";
@@ -136,7 +136,7 @@ static void put_bound(page *p, const fxtap_stats *stats, double value, int64_t i
     }
 }
 
-/* A row: page/data.js knows the order of its members. Their names in each row would be half of the page. */
+/* A row without names, which would be half of the page: page/data.js has the order of its members. */
 static void put_stat(page *p, const fxtap_print_stat *stat)
 {
     const fxtap_stats *stats = &stat->stats;
@@ -155,7 +155,7 @@ static void put_stat(page *p, const fxtap_print_stat *stat)
         put_number(p, stats->mean);
         put_number(p, stats->std);
         put_number(p, stats->rms);
-        if (isnan(stats->abs_max)) { /* absent, as the range is */
+        if (isnan(stats->abs_max)) { /* absent, like the range */
             fxtap_json_null(&p->json, NULL);
         } else {
             put_number(p, stats->abs_max);
@@ -226,7 +226,7 @@ static void put_modules(page *p, const fx_modules *modules)
     fxtap_json_end_array(&p->json);
 }
 
-/* A graph and, after it, its subgraphs, named "0", "0.1", ... As deep as FX_GRAPH_DEPTH_MAX. */
+/* A graph and then its subgraphs, named "0", "0.1", ... Depth: at most FX_GRAPH_DEPTH_MAX. */
 static void put_graph(page *p, const fxtap_graph *graph, const char *name, bool is_whole)
 {
     fx_modules modules;
@@ -253,7 +253,7 @@ static void put_graph(page *p, const fxtap_graph *graph, const char *name, bool 
     }
 }
 
-/* The page up to a mark, then what replaces the mark. */
+/* Writes the page up to a mark, and then the replacement of the mark. */
 static const char *put_up_to(fxtap_buffer *out, const char *at, const char *mark)
 {
     const char *found = strstr(at, mark);

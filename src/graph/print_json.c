@@ -1,6 +1,6 @@
 /*
- * print_json.c - a graph as JSON; docs/graph-json.md has the schema. Written by hand but for the strings: values nest
- * deeper than the writer of fxtap/output.h keeps count of.
+ * print_json.c - a graph as JSON; docs/graph-json.md has the schema. Only strings use the writer of fxtap/output.h,
+ * since values nest deeper than it supports.
  */
 #include <math.h>
 #include <string.h>
@@ -32,7 +32,7 @@ static void put_member(fxtap_buffer *out, const char *key, const char *text)
     put_text(out, text);
 }
 
-/* A number, or the text that JSON has no number for. */
+/* A number, or a text for values that are not JSON numbers. */
 static void put_double(fxtap_buffer *out, double value)
 {
     if (isfinite(value)) {
@@ -42,7 +42,7 @@ static void put_double(fxtap_buffer *out, double value)
     }
 }
 
-/* Integers that a double does not hold exactly are texts. */
+/* Integers that a double cannot hold exactly are texts. */
 static void put_int(fxtap_buffer *out, int64_t value)
 {
     bool exact = value >= -9007199254740992 && value <= 9007199254740992;
@@ -134,7 +134,7 @@ static void put_items(fxtap_buffer *out, const fxtap_graph *graph, const char *k
     fxtap_buffer_text(out, "}");
 }
 
-/* As deep as FX_VALUE_DEPTH_MAX. */
+/* Depth: at most FX_VALUE_DEPTH_MAX. */
 static void put_value(fxtap_buffer *out, const fxtap_graph *graph, fxtap_value value)
 {
     const fx_value_row *row = fx_graph_value(graph, value);
@@ -249,7 +249,7 @@ static void put_node(fxtap_buffer *out, const fxtap_graph *graph, fxtap_node nod
     fxtap_buffer_text(out, "}");
 }
 
-/* As deep as FX_GRAPH_DEPTH_MAX. */
+/* Depth: at most FX_GRAPH_DEPTH_MAX. */
 static void put_graph(fxtap_buffer *out, const fxtap_graph *graph)
 {
     static const char *const kinds[] = {"", "inference", "forward", "backward", "subgraph"};

@@ -10,7 +10,7 @@
 
 /* ---- literals ---- */
 
-/* What repr() would escape, near enough: everything that one cannot see. */
+/* Approximately what repr() escapes: everything invisible. */
 static bool is_invisible(uint32_t c)
 {
     return c < 0x20 || (c >= 0x7f && c <= 0xa0) || c == 0xad || (c >= 0x2000 && c <= 0x200f) ||
@@ -18,7 +18,7 @@ static bool is_invisible(uint32_t c)
            (c >= 0xe000 && c <= 0xf8ff) || (c >= 0xfff0 && c <= 0xfffb) || c >= 0xe0000;
 }
 
-/* A surrogate as UTF-8 would write it, were it allowed to (WTF-8). */
+/* A surrogate in WTF-8: encoded as UTF-8 would, if it allowed surrogates. */
 static uint32_t decode_surrogate(const unsigned char *at, size_t left)
 {
     bool is_one = left >= 3 && at[0] == 0xed && at[1] >= 0xa0 && at[1] <= 0xbf && (at[2] & 0xc0) == 0x80;
@@ -37,7 +37,7 @@ static void escape(fxtap_buffer *out, uint32_t c)
     }
 }
 
-/* Single quotes, but where there are single quotes and no double ones. */
+/* Single quotes, unless the text has single and no double quotes. */
 static char choose_quote(const char *bytes, size_t length)
 {
     bool has_single = memchr(bytes, '\'', length) != NULL;
@@ -110,11 +110,11 @@ void fx_python_bigint(fxtap_buffer *out, const char *digits)
     digits += negative;
     size_t length = strlen(digits);
     if (length <= chunk) {
-        digits += strspn(digits, "0"); /* Python refuses leading zeros */
+        digits += strspn(digits, "0"); /* Python does not allow leading zeros */
         fxtap_buffer_printf(out, "%s%s", negative ? "-" : "", *digits == '\0' ? "0" : digits);
         return;
     }
-    /* sum of chunks, each times a power of ten */
+    /* a sum of chunks, each times a power of ten */
     fxtap_buffer_text(out, negative ? "-(" : "(");
     for (size_t at = 0; at < length;) {
         size_t n = (length - at) % chunk == 0 ? chunk : (length - at) % chunk;
@@ -215,7 +215,7 @@ static bool reserve_roots(fx_names *names, const fxtap_graph *graph)
     return true;
 }
 
-/* Letters, digits and "_" of the name, and the node's number, which no other node has. */
+/* The letters, digits and "_" of the name, and the unique index of the node. */
 static const char *replacement(fx_names *names, const fxtap_graph *graph, size_t node)
 {
     const char *name = graph->nodes[node].desc.name;
@@ -309,7 +309,7 @@ static void type_of_tensor(fxtap_buffer *out, const fxtap_graph *graph, const fx
     fx_plain_text(out, meta->device, 64);
 }
 
-/* As deep as FX_VALUE_DEPTH_MAX. */
+/* Depth: at most FX_VALUE_DEPTH_MAX. */
 void fx_type_text(fxtap_buffer *out, const fxtap_graph *graph, fxtap_value meta)
 {
     const fx_value_row *row = fx_graph_value(graph, meta);

@@ -10,7 +10,7 @@ fxtap_status fxtap_graph_create(fxtap_graph_kind kind, fxtap_graph **out)
 {
     FX_REQUIRE(out);
     if (kind < FXTAP_GRAPH_INFERENCE || kind > FXTAP_GRAPH_SUBGRAPH) {
-        return fx_error(FXTAP_E_INVALID, "graph kind %d is not known", (int)kind);
+        return fx_error(FXTAP_E_INVALID, "unknown graph kind %d", (int)kind);
     }
     fxtap_graph *graph = fx_calloc(1, sizeof *graph);
     if (graph == NULL) {
@@ -66,11 +66,11 @@ const fxtap_graph *fxtap_graph_subgraph(const fxtap_graph *graph, size_t index)
     return index < graph->n_subgraphs ? graph->subgraphs[index] : NULL;
 }
 
-/* Copies as much of a struct as the caller knows of it. */
+/* Copies as much of a struct as the caller's version has. */
 static fxtap_status fill(void *out, size_t out_bytes, const void *from, size_t from_bytes)
 {
     if (out_bytes < sizeof(size_t) || out_bytes > from_bytes) {
-        return fx_error(FXTAP_E_INVALID, "struct_size %zu is not known", out_bytes);
+        return fx_error(FXTAP_E_INVALID, "unknown struct_size %zu", out_bytes);
     }
     memcpy(out, from, out_bytes);
     memcpy(out, &out_bytes, sizeof out_bytes); /* struct_size comes first */

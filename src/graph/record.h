@@ -1,13 +1,14 @@
 /*
- * record.h - the inside of a graph record, for the files of src/graph alone.
+ * record.h - the internals of a graph record, private to src/graph.
  *
- * Rows lie in growable tables and name each other by index; everything of varying size (strings, item arrays, bytes)
- * lies in the arena of the texts, which never moves, so that accessors can hand out pointers while the record still grows.
+ * Rows are in growable tables and refer to each other by index; everything of variable size (strings, item arrays,
+ * bytes) is in the arena of the texts, which never moves, so that pointers from accessors stay valid while the record
+ * grows.
  *
- * A value's rows come before it and a node's values and node references too: there are no cycles. `depth` and
- * `weight` bound what a walk over a value can cost, also of hostile records: an item that many lists share counts
- * once for each. `entered` bounds what a walk costs that goes into subgraphs as often as they are named. A walk that
- * follows references to what nodes yield is bounded by neither: it has to keep count of its own.
+ * The items of a value precede it, and so do the values and node references of a node: there are no cycles. `depth` and
+ * `weight` bound the cost of a walk over a value, also in hostile records: an item shared by many lists counts once for
+ * each. `entered` bounds the cost of a walk that enters subgraphs as often as they are named. Neither bounds a walk
+ * that follows references to results of nodes: it must keep its own count.
  */
 #ifndef FX_GRAPH_RECORD_H
 #define FX_GRAPH_RECORD_H
@@ -32,10 +33,10 @@
 typedef struct fx_value_row {
     uint8_t kind; /* fxtap_value_kind; 0 for row 0 */
     uint8_t depth;
-    bool flag; /* BOOL: the value; symbols: there is a hint */
+    bool flag; /* BOOL: the value; symbols: whether there is a hint */
     uint32_t weight;
-    uint32_t index;   /* NODE, TENSOR, GRAPH: which; items: how many */
-    uint32_t entered; /* weight of the subgraphs that it names, or that the node it refers to holds */
+    uint32_t index;   /* NODE, TENSOR, GRAPH: index; items: their number */
+    uint32_t entered; /* weight of the subgraphs that it, or the node it refers to, names */
     double number;  /* FLOAT, COMPLEX: real; symbols: the hint */
     union {
         int64_t integer;
@@ -55,12 +56,12 @@ typedef struct fx_source {
 typedef struct fx_node_row {
     fxtap_node_desc desc; /* strings interned, arrays in the arena */
     fx_source source;
-    uint32_t n_values; /* rows of the value table when the node was added: what the serialised form needs */
+    uint32_t n_values; /* number of values when the node was added, for the serialised form */
 } fx_node_row;
 
 struct fxtap_graph {
     fxtap_graph_kind kind;
-    fx_texts texts; /* interned, in memory of its own: arrays and bytes lie there too */
+    fx_texts texts; /* interned; the arena also has arrays and bytes */
     fx_value_row *values; /* row 0 is "no value" */
     size_t n_values;
     size_t values_capacity;
@@ -73,26 +74,26 @@ struct fxtap_graph {
     fxtap_graph **subgraphs; /* owned */
     size_t n_subgraphs;
     size_t subgraphs_capacity;
-    fx_source source;        /* of the trace that came last: neighbours often share one */
+    fx_source source;        /* of the previous trace: consecutive nodes often share one */
     const char *source_trace; /* interned; NULL before the first */
-    uint32_t *node_of_string; /* by string id: node + 1, 0 for none */
+    uint32_t *node_of_string; /* by string id: node + 1; 0: none */
     size_t node_of_string_capacity;
-    uint64_t weight;  /* of its nodes and of the subgraphs, each once */
+    uint64_t weight;  /* of its nodes and its subgraphs, each counted once */
     uint64_t entered; /* of its nodes' values */
     uint32_t depth; /* 1 for a graph without subgraphs */
 };
 
-/* The row of a handle; row 0 for a wrong one. */
+/* The row of a handle; row 0 for an invalid one. */
 const fx_value_row *fx_graph_value(const fxtap_graph *graph, fxtap_value value);
 
 /* Called for a node that a value refers to; false stops the walk. */
 typedef bool (*fx_ref_visit)(void *context, fxtap_node node);
 
-/* Every node that a value, or that the arguments of a node refer to, in order, each as often as it is named. */
+/* Visits every node that a value, or the arguments of a node, refer to, in order, with duplicates. */
 bool fx_graph_value_refs(const fxtap_graph *graph, fxtap_value value, fx_ref_visit visit, void *context);
 bool fx_graph_node_refs(const fxtap_graph *graph, fxtap_node node, fx_ref_visit visit, void *context);
 
-/* The two halves of fxtap_graph_add_subgraph(): the record takes the subgraph; a value that names it. */
+/* The two halves of fxtap_graph_add_subgraph(): add the subgraph to the record; add a value that names it. */
 fxtap_status fx_graph_own_subgraph(fxtap_graph *graph, fxtap_graph *subgraph);
 fxtap_status fx_graph_add_subgraph_ref(fxtap_graph *graph, size_t index, fxtap_value *out);
 
@@ -109,7 +110,7 @@ typedef struct fx_frame {
     int32_t line;
 } fx_frame;
 
-/* The innermost frame of a stack trace's text that names a real file, else the innermost one; false without any. */
+/* The innermost frame of a stack trace that names a real file, else the innermost one; false if there are no frames. */
 bool fx_trace_innermost(const char *trace, fx_frame *out);
 
 #endif

@@ -9,7 +9,7 @@
 static fxtap_status add_row(fxtap_graph *graph, const fx_value_row *row, fxtap_value *out)
 {
     if (graph->n_values >= UINT32_MAX) {
-        return fx_error(FXTAP_E_INVALID, "a graph record holds no more values");
+        return fx_error(FXTAP_E_INVALID, "too many values for a graph record");
     }
     if (!fx_grow((void **)&graph->values, &graph->values_capacity, graph->n_values + 1, sizeof *graph->values)) {
         return FXTAP_E_NOMEM;
@@ -29,7 +29,7 @@ static size_t length_of(const char *text)
     return text == NULL ? 0 : strlen(text);
 }
 
-/* What a walk over a text costs, in the unit of one value. */
+/* The cost of a walk over a text, in units of one value. */
 static uint64_t text_weight(size_t length)
 {
     return length / 64;
@@ -120,7 +120,7 @@ fxtap_status fxtap_graph_add_text(fxtap_graph *graph, fxtap_value_kind kind, con
     default: return fx_error(FXTAP_E_INVALID, "a value of kind %d is not made from text", (int)kind);
     }
     if (bytes == NULL && length > 0) {
-        return fx_error(FXTAP_E_INVALID, "a text of %zu bytes without bytes", length);
+        return fx_error(FXTAP_E_INVALID, "a text of %zu bytes with NULL bytes", length);
     }
     return add_text_row(graph, (fx_value_row){.kind = (uint8_t)kind}, bytes, length, out);
 }
@@ -150,12 +150,12 @@ fxtap_status fxtap_graph_add_node_ref(fxtap_graph *graph, fxtap_node node, fxtap
     row.weight = (uint32_t)(1 + text_weight(fx_texts_entry_of(desc->name)->length));
     row.entered = fx_graph_value(graph, desc->meta)->entered;
     if (desc->op == FXTAP_OP_GET_ATTR && desc->n_args > 0) {
-        row.entered += fx_graph_value(graph, desc->args[0])->entered; /* both within what the node was let in with */
+        row.entered += fx_graph_value(graph, desc->args[0])->entered; /* both are bounded by the weight of the node */
     }
     return add_row(graph, &row, out);
 }
 
-/* What a walk over several values costs. */
+/* The cost of a walk over several values. */
 typedef struct cost {
     uint64_t weight;
     uint64_t entered;
@@ -210,11 +210,11 @@ fxtap_status fxtap_graph_add_items(fxtap_graph *graph, fxtap_value_kind kind, co
     return add_row(graph, &row, out);
 }
 
-/* Reads a struct that may come from a caller built against an older header. */
+/* Copies a struct of a caller that may be built against an older header. */
 static fxtap_status take_struct(void *copy, size_t copy_bytes, const void *from, size_t struct_size, size_t least)
 {
     if (struct_size < least || struct_size > copy_bytes) {
-        return fx_error(FXTAP_E_INVALID, "struct_size %zu is not known", struct_size);
+        return fx_error(FXTAP_E_INVALID, "unknown struct_size %zu", struct_size);
     }
     memset(copy, 0, copy_bytes);
     memcpy(copy, from, struct_size);
@@ -256,7 +256,7 @@ static fxtap_status check_tensor(const fxtap_graph *graph, const fxtap_tensor_me
     return status;
 }
 
-/* Interns where there is text; false: no memory. */
+/* Interns a text, which may be NULL; false: out of memory. */
 static bool intern(fxtap_graph *graph, const char **text)
 {
     if (*text != NULL) {
@@ -266,7 +266,7 @@ static bool intern(fxtap_graph *graph, const char **text)
     return true;
 }
 
-/* Copies an array into the arena where there is one; false: no memory. */
+/* Copies an array, which may be NULL, to the arena; false: out of memory. */
 static bool copy_array(fxtap_graph *graph, const fxtap_value **items, size_t n_items)
 {
     if (*items != NULL) {
@@ -356,7 +356,7 @@ fxtap_status fxtap_graph_add_subgraph(fxtap_graph *graph, fxtap_graph *subgraph,
     }
     status = fx_graph_own_subgraph(graph, subgraph);
     if (status != FXTAP_OK) {
-        graph->n_values--; /* the reference, which nothing has seen */
+        graph->n_values--; /* the reference, which is not used yet */
         return status;
     }
     *out = value;
@@ -396,8 +396,8 @@ static fxtap_status check_node(const fxtap_graph *graph, const fxtap_node_desc *
 }
 
 /*
- * Texts that many nodes share are one string, but every walk over the nodes writes them again; the name of a keyword
- * argument stands in front of every place within the argument. Stops where it is too much already.
+ * Texts shared by many nodes are stored once, but every walk over the nodes writes them again; the name of a keyword
+ * argument precedes every place in the argument. Stops once the limit is exceeded.
  */
 static uint64_t node_text_weight(const fxtap_graph *graph, const fxtap_node_desc *desc)
 {
@@ -452,7 +452,7 @@ static bool find_source(fxtap_graph *graph, const char *trace, fx_source *out)
     return true;
 }
 
-/* Everything of the node into the record's own memory. */
+/* Copies the node to the memory of the record. */
 static bool copy_node(fxtap_graph *graph, fx_node_row *row)
 {
     fxtap_node_desc *desc = &row->desc;
@@ -464,7 +464,7 @@ static bool copy_node(fxtap_graph *graph, fx_node_row *row)
            copy_array(graph, &desc->kwarg_values, desc->n_kwargs) && find_source(graph, desc->stack_trace, &row->source);
 }
 
-/* Makes room for a name's node in the table by string id. */
+/* Makes room for the node of a name in the table by string id. */
 static bool make_name_room(fxtap_graph *graph, uint32_t id)
 {
     size_t before = graph->node_of_string_capacity;
@@ -494,7 +494,7 @@ fxtap_status fxtap_graph_add_node(fxtap_graph *graph, const fxtap_node_desc *des
         return fx_error(FXTAP_E_INVALID, "%s: subgraphs named too often for a graph record", desc->name);
     }
     if (sum.weight > FX_GRAPH_WEIGHT_MAX || graph->n_nodes >= UINT32_MAX - 1) {
-        return fx_error(FXTAP_E_INVALID, "%s: one node too many for a graph record", desc->name);
+        return fx_error(FXTAP_E_INVALID, "%s: too many nodes for a graph record", desc->name);
     }
     if (!copy_node(graph, &row) ||
         !fx_grow((void **)&graph->nodes, &graph->nodes_capacity, graph->n_nodes + 1, sizeof *graph->nodes)) {

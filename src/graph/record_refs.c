@@ -1,7 +1,7 @@
-/* record_refs.c - walking the wires of a graph. */
+/* record_refs.c - walks the references between nodes. */
 #include "graph/record.h"
 
-/* As deep as FX_VALUE_DEPTH_MAX. */
+/* Depth: at most FX_VALUE_DEPTH_MAX. */
 bool fx_graph_value_refs(const fxtap_graph *graph, fxtap_value value, fx_ref_visit visit, void *context)
 {
     const fx_value_row *row = fx_graph_value(graph, value);

@@ -15,7 +15,7 @@ static bool is_among(const char *const *names, size_t n, const char *name, size_
 
 #define IS_AMONG(names, name, length) is_among(names, sizeof(names) / sizeof *(names), name, length)
 
-/* Not "call", "attrgetter", "methodcaller", "setitem" and the like, which do whatever their arguments say. */
+/* Not "call", "attrgetter", "methodcaller", "setitem" and similar functions, which execute their arguments. */
 static const char *const operator_names[] = {
     "abs", "add",  "and_", "concat", "contains", "eq", "floordiv", "ge",  "getitem", "gt",   "index", "inv",
     "invert", "is_", "is_not", "le", "lshift", "lt", "matmul", "mod", "mul", "ne", "neg", "not_",
@@ -30,19 +30,19 @@ static const char *const math_names[] = {"acos", "asin", "atan", "atan2", "ceil"
                                          "floor", "fmod", "gcd", "isfinite", "isinf", "isnan", "log", "log10", "log1p",
                                          "log2", "pow", "sin", "sinh", "sqrt", "tan", "tanh", "trunc"};
 
-/* Of torch itself: those over symbolic numbers. */
+/* Functions of torch over symbolic numbers. */
 static const char *const torch_names[] = {"sym_float", "sym_fresh_size", "sym_int", "sym_ite", "sym_max", "sym_min",
                                           "sym_not", "sym_sqrt", "sym_sum", "_sym_sqrt", "_sym_log2", "_sym_sin",
                                           "_sym_cos", "_sym_tan", "_sym_exp", "_sym_log10"};
 
-/* Operators of torch that are spelled as Python's special methods. */
+/* Operators of torch with the names of Python's special methods. */
 static const char *const special_operators[] = {"__and__", "__iand__", "__ilshift__", "__ior__", "__irshift__",
                                                 "__ixor__", "__lshift__", "__or__", "__rshift__", "__xor__"};
 
-/* What torch.ops has besides namespaces. */
+/* Attributes of torch.ops that are not namespaces. */
 static const char *const not_namespaces[] = {"import_module", "load_library", "loaded_libraries"};
 
-/* "NAMESPACE.OPERATOR" or "NAMESPACE.OPERATOR.OVERLOAD": what torch looks up among its registered operators. */
+/* "NAMESPACE.OPERATOR" or "NAMESPACE.OPERATOR.OVERLOAD": looked up by torch among its registered operators. */
 static bool is_operator(const char *name)
 {
     size_t n_parts = 0;

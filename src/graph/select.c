@@ -1,4 +1,4 @@
-/* select.c - a part of a graph as a graph of its own. */
+/* select.c - makes a part of a graph a separate graph. */
 #include <string.h>
 
 #include "fxtap/print.h"
@@ -7,13 +7,13 @@
 #include "util/glob.h"
 #include "util/memory.h"
 
-enum { OUTSIDE = 0, INSIDE = 1, CUT = 2 }; /* CUT: outside, with a result that is used inside */
+enum { OUTSIDE = 0, INSIDE = 1, CUT = 2 }; /* CUT: outside, but its result is used inside */
 
 typedef struct selection {
     const fxtap_graph *graph;
     unsigned char *state; /* of each node */
-    uint32_t *distance;   /* from `around`, plus one; 0: not reached */
-    size_t *first_user;   /* of each node, its place in `users`; one more at the end */
+    uint32_t *distance;   /* distance from `around`, plus one; 0: not reached */
+    size_t *first_user;   /* of each node, its start in `users`; plus an end entry */
     fxtap_node *users;
     fxtap_node *queue;    /* nodes in the order in which they were reached */
     size_t n_queued;
@@ -91,7 +91,7 @@ static void walk_edges(selection *s, fx_ref_visit visit)
     }
 }
 
-/* Which nodes use a node: references lead to inputs alone. False: no memory. */
+/* Builds the users of each node, since references only lead to inputs. False: out of memory. */
 static bool find_users(selection *s)
 {
     size_t n = s->graph->n_nodes, total = 0;
@@ -154,7 +154,7 @@ static bool cut(void *context, fxtap_node input)
 {
     selection *s = context;
     if (s->state[input] == OUTSIDE) {
-        /* a constant is as well inside */
+        /* a constant may be inside as well */
         s->state[input] = s->graph->nodes[input].desc.op == FXTAP_OP_GET_ATTR ? INSIDE : CUT;
     }
     s->used[input] = true;
@@ -167,7 +167,7 @@ static bool use_outside(void *context, fxtap_node input)
     return true;
 }
 
-/* No operator is left: says what may have been meant. */
+/* Error for no remaining operator, with a hint. */
 static fxtap_status complain(const selection *s, const fxtap_select_options *options)
 {
     if (options->around != NULL || (options->op != NULL && options->module != NULL)) {
@@ -288,7 +288,7 @@ static void copy_subgraph(selection *s, uint32_t index)
     fxtap_free(bytes);
 }
 
-/* However often a subgraph is named, there is one copy. */
+/* A subgraph is copied once, however often it is named. */
 static void copy_graph(selection *s, uint32_t index, fxtap_value *out)
 {
     if (s->subgraphs[index] == 0) {
@@ -373,7 +373,7 @@ static void copy_nodes(selection *s, bool inputs)
     }
 }
 
-/* What is used outside or nowhere, as the tuple that the part returns. */
+/* The results used outside or nowhere, as the tuple that the part returns. */
 static void add_output(selection *s)
 {
     size_t n_items = 0;
@@ -404,7 +404,7 @@ fxtap_status fxtap_graph_select(const fxtap_graph *graph, const fxtap_select_opt
     FX_REQUIRE(options);
     FX_REQUIRE(out);
     if (options->struct_size != sizeof *options) {
-        return fx_error(FXTAP_E_INVALID, "struct_size %zu is not known", options->struct_size);
+        return fx_error(FXTAP_E_INVALID, "unknown struct_size %zu", options->struct_size);
     }
     selection s = {.graph = graph};
     if (!allocate(&s)) {

@@ -1,8 +1,8 @@
 /*
- * serialise.c - a graph record as bytes, and from bytes that nothing is known about. serialise.h has the form.
+ * serialise.c - writes a graph record as bytes, and reads one from untrusted bytes. serialise.h has the format.
  *
- * One description of each entry serves both ways. Entries that were read are replayed through the functions that build
- * a record, which check every handle.
+ * One description of each entry serves reading and writing. Entries are read by calling the functions that build a
+ * record, which check every handle.
  */
 #include "graph/serialise.h"
 
@@ -18,13 +18,13 @@
 
 typedef struct record {
     fx_codec c;
-    fxtap_graph *graph; /* writing: nothing of it is changed */
+    fxtap_graph *graph; /* writing: not modified */
     fx_arena scratch;   /* reading: arrays of one entry */
 } record;
 
 /* ---- fields ---- */
 
-/* A string by its number; NULL for 0 (and on failure, with the status set). */
+/* A string by its index; NULL for 0 (and on failure, with the status set). */
 static void string_field(record *r, const char **string)
 {
     const fx_texts *texts = &r->graph->texts;
@@ -44,7 +44,7 @@ static void string_field(record *r, const char **string)
 static void values_field(record *r, const fxtap_value **values, size_t n)
 {
     if (!fx_codec_is_writing(&r->c) && n > r->c.left / 4) {
-        fx_codec_fail(&r->c, "cut short");
+        fx_codec_fail(&r->c, "truncated");
     }
     fxtap_value *room = fx_codec_room(&r->c, n, sizeof *room);
     for (size_t i = 0; r->c.status == FXTAP_OK && i < n; i++) {
@@ -90,7 +90,7 @@ static void text_field(record *r, fx_value_row *row)
 {
     string_field(r, &row->as.text);
     if (row->as.text == NULL) {
-        fx_codec_fail(&r->c, "a value without its text");
+        fx_codec_fail(&r->c, "a value without text");
     }
 }
 
@@ -134,11 +134,11 @@ static void value_fields(record *r, fx_value_row *row, fxtap_tensor_meta *meta)
         values_field(r, &row->as.items, n_items);
         break;
     case FXTAP_V_TENSOR: tensor_fields(r, meta); break;
-    default: fx_codec_fail(&r->c, "an entry of an unknown kind"); break;
+    default: fx_codec_fail(&r->c, "unknown entry kind"); break;
     }
 }
 
-/* `n` names, each followed by a value where there are some. */
+/* `n` names, each followed by a value if `values` is not NULL. */
 static void names_field(record *r, const char *const **names, const fxtap_value **values, size_t n)
 {
     const char **names_read = fx_codec_room(&r->c, n, sizeof *names_read);
@@ -231,7 +231,7 @@ static void write_strings(fxtap_buffer *out, const fx_texts *texts)
     }
 }
 
-/* A whole record at the buffer's end. As deep as FX_GRAPH_DEPTH_MAX. */
+/* Appends a whole record to the buffer. Depth: at most FX_GRAPH_DEPTH_MAX. */
 static void write_graph(fxtap_buffer *out, const fxtap_graph *graph)
 {
     record r = {.c = fx_codec_writer("graph record", out), .graph = (fxtap_graph *)(uintptr_t)graph};
@@ -280,7 +280,7 @@ fxtap_status fxtap_graph_serialise(const fxtap_graph *graph, void **out, size_t 
 
 /* ---- reading ---- */
 
-/* What the record's own checks refuse is a fault of the bytes. */
+/* A failed check of the record means that the bytes are invalid. */
 static void check(record *r, fxtap_status status)
 {
     if (r->c.status != FXTAP_OK || status == FXTAP_OK) {
@@ -365,7 +365,7 @@ static void read_entries(record *r)
         }
     }
     if (r->c.left > 0) {
-        fx_codec_fail(&r->c, "bytes after its end");
+        fx_codec_fail(&r->c, "trailing bytes");
     }
 }
 
@@ -385,7 +385,7 @@ static void read_strings(record *r)
         if (string == NULL) {
             r->c.status = FXTAP_E_NOMEM;
         } else if (string->id != i) {
-            fx_codec_fail(&r->c, "the same string twice");
+            fx_codec_fail(&r->c, "duplicate string");
         }
     }
 }

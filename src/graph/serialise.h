@@ -1,17 +1,17 @@
 /*
- * serialise.h - the form of a graph record in bytes, shared by the writer and the reader of it.
+ * serialise.h - the serialised format of a graph record.
  *
  *   8 bytes  "fxtapgr\n"
  *   u32      version
  *   u32      graph kind
  *   u64      bytes of the body
  *   u64      XXH3-64 of the body
- *   body:    u32 strings; each: u32 bytes, then they
+ *   body: u32 strings; each: u32 length, bytes
  *            u32 subgraphs; each: u64 bytes, then a whole record
- *            entries in the order in which they were added, each a byte of tag and its fields; the tag END
+ *            entries in order of creation, each a tag byte and its fields; the tag END
  *
- * All numbers little-endian. An entry of a value has the value's kind as its tag; strings are named by their number
- * from 1 (0: none), values by their handle, nodes by their number. Every entry names only what came before it.
+ * All numbers are little-endian. The tag of a value is its kind; strings are referred to by index from 1 (0: none),
+ * values by handle, nodes by index. Entries refer only to earlier ones.
  */
 #ifndef FX_GRAPH_SERIALISE_H
 #define FX_GRAPH_SERIALISE_H

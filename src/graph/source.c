@@ -1,11 +1,11 @@
 /*
- * source.c - the frame of a stack trace that a node came from.
+ * source.c - the frame of a stack trace in which a node was created.
  *
- * The text is Python's own form, outermost frame first:
+ * The text has Python's format, outermost frame first:
  *     File "/home/me/model.py", line 12, in forward
  *       return self.fc(x) + 1
  *              ~~~~~~~~~~~^~~
- * A file name may hold quotes, so the frame's head is read from its end: the last `", line N` of the line.
+ * A file name may contain quotes, so a frame's head is parsed from its end: the last `", line N` of the line.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -86,7 +86,7 @@ static bool read_head(fx_span line, fx_frame *out)
     return false;
 }
 
-/* A line that only points at a part of the code above. */
+/* A line that only marks a part of the code above. */
 static bool is_marker(fx_span line)
 {
     for (size_t i = 0; i < line.length; i++) {
@@ -108,7 +108,7 @@ bool fx_trace_innermost(const char *trace, fx_frame *out)
     bool found = false;
     fx_frame current = {0};
     fx_span line;
-    bool in_frame = false; /* the code line of `current` may follow */
+    bool in_frame = false; /* the next line may be the code of `current` */
     while (next_line(&trace, &line)) {
         if (read_head(line, &current)) {
             in_frame = !found || is_real_file(current.file) || !is_real_file(out->file);

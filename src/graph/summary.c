@@ -1,6 +1,6 @@
 /*
- * summary.c - the operators of a graph as a CSV, one row a target, in TorchAir's form: signatures are Python's repr of
- * the arguments, a tensor standing as its dtype called with its shape: "2次：(float32(4, 8), 1.5)".
+ * summary.c - the operators of a graph as a CSV, one row per target, in TorchAir's format: signatures are Python's repr
+ * of the arguments, with a tensor as dtype(shape): "2次：(float32(4, 8), 1.5)".
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -97,8 +97,8 @@ static void put_tensor(fxtap_buffer *out, const fxtap_graph *graph, const fxtap_
 }
 
 /*
- * A node among arguments stands as what it yields, a node within that as its name: no chain of nodes is followed. As deep
- * as FX_VALUE_DEPTH_MAX, twice.
+ * A node among the arguments is printed as its result, a node within that as its name: no chain of nodes is followed.
+ * Depth: at most twice FX_VALUE_DEPTH_MAX.
  */
 static void put_value(fxtap_buffer *out, const fxtap_graph *graph, fxtap_value value, bool within_result)
 {
@@ -150,9 +150,9 @@ static void put_inputs(fxtap_buffer *out, const fxtap_graph *graph, const fxtap_
     fxtap_buffer_text(out, desc->n_kwargs > 0 ? "}" : "");
 }
 
-/* ---- how much there is to write ---- */
+/* ---- the size of the text ---- */
 
-#define SUMMARY_WEIGHT_MAX (4 * FX_GRAPH_WEIGHT_MAX) /* what nodes yield, at every reference: some GiB of text */
+#define SUMMARY_WEIGHT_MAX (4 * FX_GRAPH_WEIGHT_MAX) /* results of nodes, at every reference: some GiB of text */
 
 typedef struct extent {
     const fxtap_graph *graph;
@@ -166,7 +166,7 @@ static bool add_result(void *context, fxtap_node input)
     return e->weight <= SUMMARY_WEIGHT_MAX;
 }
 
-/* The arguments themselves are bounded by the record; what the nodes among them yield is written again for each. */
+/* The record bounds the arguments themselves; the results of nodes among them are written for each reference. */
 static fxtap_status check_extent(const fxtap_graph *graph)
 {
     extent e = {.graph = graph};
@@ -183,9 +183,9 @@ static fxtap_status check_extent(const fxtap_graph *graph)
 /* ---- counting ---- */
 
 typedef struct signature {
-    const char *text; /* interned, behind its row's mark */
+    const char *text; /* interned, with the prefix of its row */
     uint64_t count;
-    uint32_t next; /* of the row, in order of first sight; + 1 */
+    uint32_t next; /* of the row, in order of first use; + 1 */
 } signature;
 
 typedef struct row {
@@ -196,10 +196,10 @@ typedef struct row {
 
 typedef struct summary {
     const fxtap_graph *graph;
-    fx_texts targets; /* a row's number is its target's */
+    fx_texts targets; /* the index of a row is that of its target */
     row *rows;
     size_t n_rows, rows_capacity;
-    fx_texts texts; /* a signature's number is its text's */
+    fx_texts texts; /* the index of a signature is that of its text */
     signature *signatures;
     size_t n_signatures, signatures_capacity;
     fxtap_buffer text;
@@ -225,7 +225,7 @@ static bool count_signature(summary *s, uint32_t number, int io)
     return true;
 }
 
-/* The signature of inputs (0) or outputs (1), behind a mark that keeps the rows' apart. */
+/* The signature of inputs (0) or outputs (1), with a prefix that separates the rows. */
 static bool take_signature(summary *s, uint32_t number, int io, const fxtap_node_desc *desc)
 {
     fxtap_buffer_clear(&s->text);
@@ -257,7 +257,7 @@ static bool take_node(summary *s, const fxtap_node_desc *desc)
 
 /* ---- writing ---- */
 
-/* C functions of Python, which torch knows by their repr: "<built-in function mul>" for "operator.mul". */
+/* C functions of Python, which torch names by their repr: "<built-in function mul>" for "operator.mul". */
 static const char *builtin_name(const char *target)
 {
     static const char *const modules[] = {"operator.", "math.", "builtins."};
@@ -305,10 +305,10 @@ static int by_count(const void *a, const void *b)
     if ((*x)->count != (*y)->count) {
         return (*x)->count > (*y)->count ? -1 : 1;
     }
-    return (*x < *y) ? -1 : 1; /* both in one array: by first sight */
+    return (*x < *y) ? -1 : 1; /* both in one array, in order of first use */
 }
 
-/* One field: a line a signature, the most frequent first. */
+/* One field: a line per signature, the most frequent first. */
 static bool put_signatures(summary *s, uint32_t first, bool english, fxtap_buffer *out)
 {
     size_t n = 0;
@@ -370,7 +370,7 @@ fxtap_status fxtap_graph_summary(const fxtap_graph *graph, const fxtap_summary_o
     FX_REQUIRE(options);
     FX_REQUIRE(out);
     if (options->struct_size != sizeof *options) {
-        return fx_error(FXTAP_E_INVALID, "struct_size %zu is not known", options->struct_size);
+        return fx_error(FXTAP_E_INVALID, "unknown struct_size %zu", options->struct_size);
     }
     fxtap_status status = check_extent(graph);
     if (status != FXTAP_OK) {

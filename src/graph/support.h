@@ -1,6 +1,6 @@
 /*
- * support.h - which operators TorchAir lowers, as measured: operators.tsv, one target a line with "whole", "partial" (some
- * arguments raise NotImplementedError) or "none" (registered, and always raises).
+ * support.h - which operators TorchAir lowers, as measured: operators.tsv, one target per line with "whole", "partial"
+ * (some arguments raise NotImplementedError) or "none" (registered, but always raises).
  */
 #ifndef FX_GRAPH_SUPPORT_H
 #define FX_GRAPH_SUPPORT_H

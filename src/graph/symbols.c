@@ -1,4 +1,4 @@
-/* symbols.c - canonical forms of SymPy's texts of sizes. symbols.h says what they are. */
+/* symbols.c - canonical forms of SymPy's texts of sizes; see symbols.h. */
 #include "graph/symbols.h"
 
 #include <stdio.h>
@@ -7,8 +7,8 @@
 
 #include "util/memory.h"
 
-#define DEPTH_MAX 100   /* of the parser; SymPy's own texts stay far below */
-#define LENGTH_MAX 4096 /* of a text that is parsed: joining operands takes time by its square */
+#define DEPTH_MAX 100   /* of the parser; far above SymPy's own texts */
+#define LENGTH_MAX 4096 /* of a parsed text: joining operands takes quadratic time */
 
 /* A tree of the expression: an atom with its text, or a head over children. */
 typedef struct expr {
@@ -22,7 +22,7 @@ typedef struct parser {
     fx_symbols *symbols;
     const char *at;
     unsigned depth;
-    bool failed;   /* not an expression that is known here */
+    bool failed;   /* unsupported expression */
     bool no_memory;
 } parser;
 
@@ -88,7 +88,7 @@ static expr *atom(parser *p, const char *bytes, size_t length)
     return new_expr(p, text, false);
 }
 
-/* The atom of a symbol: its letters, which say what kind of size it is, and its number. */
+/* The atom of a symbol: its letters, which give the kind of size, and its number. */
 static expr *symbol_atom(parser *p, const char *name, size_t length)
 {
     const char *interned = fx_texts_keep(&p->symbols->names, name, length);
@@ -139,7 +139,7 @@ static expr *binary(parser *p, const char *head, bool commutes, expr *a, expr *b
     return e;
 }
 
-/* -x: of a sum, the sum of the negated terms; twice is nothing. SymPy's own choice depends on names. */
+/* -x: of a sum, the sum of the negated terms; double negation cancels. SymPy's own form depends on names. */
 static expr *negate(parser *p, expr *e)
 {
     if (e == NULL || is_head(e, "neg")) {
@@ -161,7 +161,7 @@ static expr *negate(parser *p, expr *e)
     return sum;
 }
 
-/* Joins an operand into an n-ary node: the operands of a node of the same head become its own. */
+/* Adds an operand to an n-ary node; a node with the same head is merged. */
 static void join(expr *node, expr *operand)
 {
     if (!is_head(operand, node->text)) {
@@ -185,7 +185,7 @@ static expr *nary(parser *p, const char *head, expr *a, expr *b)
     return e;
 }
 
-/* A product carries its sign outside. */
+/* The sign of a product is moved outside. */
 static expr *multiply(parser *p, expr *a, expr *b)
 {
     bool negative = false;
@@ -320,7 +320,7 @@ static expr *parse_power(parser *p)
     return base;
 }
 
-/* Every way to nest goes through here. */
+/* All nesting goes through this function. */
 static expr *parse_unary(parser *p)
 {
     if (++p->depth > DEPTH_MAX) {
@@ -444,7 +444,7 @@ static const char *join_texts(parser *p, const char *head, const char *const *te
     return text;
 }
 
-/* As deep as the tree: the parser bounds it. */
+/* Recurses as deep as the tree, which the parser bounds. */
 static const char *text_of(parser *p, const expr *e)
 {
     size_t n_children = 0;
@@ -471,10 +471,10 @@ static const char *text_of(parser *p, const expr *e)
     return join_texts(p, e->text, texts, n_children);
 }
 
-/* Every symbol of a text that is no expression renamed, spaces dropped, everything else as it is. */
+/* For a text that is not an expression: renames symbols, removes spaces, and keeps everything else. */
 static const char *rename_tokens(parser *p, const char *expression)
 {
-    size_t room = strlen(expression) * 8 + 8; /* "s1" is the shortest symbol, "s#4294967295" the longest name */
+    size_t room = strlen(expression) * 8 + 8; /* the shortest symbol is "s1", the longest name "s#4294967295" */
     char *text = fx_arena_alloc(&p->symbols->scratch, room);
     if (text == NULL) {
         return NULL;
@@ -534,7 +534,7 @@ const char *fx_symbols_canonical(fx_symbols *symbols, const char *expression)
     if (symbols->canonical[id] == NULL) {
         const char *text = canonical_text(symbols, interned);
         symbols->canonical[id] = text == NULL ? NULL : fx_texts_keep(&symbols->texts, text, strlen(text));
-        fx_arena_reset(&symbols->scratch); /* much more than the text: those of all parts, joined level by level */
+        fx_arena_reset(&symbols->scratch); /* much more than the text: the texts of all parts, joined level by level */
     }
     return symbols->canonical[id];
 }
