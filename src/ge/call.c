@@ -1,4 +1,4 @@
-/* Calling an operator of the table: inputs, literals, attributes and the py line. */
+/* Calls an operator of the table: inputs, literals, attributes and the py line. */
 #include <string.h>
 
 #include "ge/ge.h"
@@ -92,7 +92,7 @@ static int only_one_of(uint64_t bits, uint64_t wanted, int otherwise)
 #define INTEGERS (BIT(FX_GE_INT8) | BIT(FX_GE_UINT8) | BIT(FX_GE_INT32) | BIT(FX_GE_UINT32) | BIT(FX_GE_INT64))
 #define FLOATS (BIT(FX_GE_FLOAT) | BIT(FX_GE_FLOAT16) | BIT(FX_GE_BF16) | BIT(FX_GE_DOUBLE))
 
-/* What a bare number becomes: the one dtype of its kind among the other inputs, else int64 or float. */
+/* The dtype of a bare number: the only dtype of its kind among the other inputs, else int64 or float. */
 static int literal_dtype(const fx_val *value, dtypes_seen seen, bool is_fixed)
 {
     if (value->kind == FX_VAL_LIST || value->kind == FX_VAL_TUPLE) {
@@ -138,8 +138,8 @@ static size_t count_inputs(const fx_ge_def *def, const fx_val *args, size_t n_ar
 }
 
 /*
- * Where a literal stands, a Const is made: its place among the operators is before the caller's. Inputs of a dtype of
- * their own (sizes, axes) come first, then those that take the dtype of the others.
+ * A literal becomes a Const, which precedes the calling operator. Inputs with a dtype of their own (sizes, axes) come
+ * first, then those that take the dtype of the others.
  */
 static bool make_inputs(fx_ge_graph *graph, const fx_ge_def *def, const fx_val *args, size_t n_args, bool is_fixed,
                         fx_ref *refs, const char **names)
@@ -278,7 +278,7 @@ static bool add_attrs(fx_ge_graph *graph, fx_ge_op *op, const fx_named_val *attr
     return true;
 }
 
-/* input_layout_info / output_layout_info: the formats, those that are "ND" first, then the indices. */
+/* input_layout_info / output_layout_info: the formats, "ND" first, then the indices. */
 static bool add_layout_attr(fx_ge_graph *graph, fx_ge_op *op, const char *name, const char *layouts, bool is_input)
 {
     fx_val value = {.kind = FX_VAL_LIST};
@@ -367,7 +367,7 @@ static void py_line(fx_ge_graph *graph, const fx_ge_op *op, const fx_val *args, 
     fxtap_buffer_text(py, ")\n");
 }
 
-/* An input that is a number: its description says so. */
+/* An input that is a number is described as one. */
 static bool is_symbol(const fx_ge_op *data)
 {
     static const char PREFIX[] = "<class 'torch.Sym";

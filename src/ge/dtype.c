@@ -1,4 +1,4 @@
-/* GE's data types: the enumeration, and its meeting with torch's. */
+/* GE's data types: the enumeration, and conversion from torch's. */
 #include <string.h>
 
 #include "ge/ge.h"

@@ -14,7 +14,7 @@ typedef struct op_name { /* the value of a text */
     bool is_taken; /* an operator has this name */
 } op_name;
 
-/* What is known of a text, made where it is not there. NULL: no memory. */
+/* The entry of a text, added if new. NULL: out of memory. */
 static op_name *name_of(fx_ge_graph *graph, const char *text)
 {
     fx_texts_entry *entry = fx_texts_add(&graph->names, text, strlen(text));

@@ -24,7 +24,7 @@ void fx_lower_raise(fx_lower *lower, const char *format, ...)
 
 /* ---- results ---- */
 
-/* str() of the target: Python's own functions by their repr, as TorchAir names their outputs. */
+/* str() of the target: Python's own functions by their repr, as in TorchAir's output names. */
 static const char *output_name(fx_lower *lower, size_t index)
 {
     const char *target = lower->desc.target;
@@ -54,7 +54,7 @@ void fx_describe(fx_lower *lower, fx_ref ref, fxtap_value meta, const char *fx_n
     }
 }
 
-/* Gives the results what the record knows of them. */
+/* Sets the meta of the results from the record. */
 static void describe_result(fx_lower *lower, fx_val *result)
 {
     size_t n = 0;
@@ -124,7 +124,7 @@ fx_ge_op *fx_lower_add_data(fx_lower *lower, const char *name, int dtype, const 
     desc->place = place;
     desc->name = "x";
     op->input_descs[0] = *desc;
-    op->n_inputs = 0; /* it has a description of an input, and none */
+    op->n_inputs = 0; /* it has the description of an input, but no input */
     desc->name = "y";
     data_line(lower, op);
     return op;
@@ -201,14 +201,14 @@ static bool is_number(const fx_lower *lower, fxtap_value meta)
     return kind == FXTAP_V_INT || kind == FXTAP_V_FLOAT || kind == FXTAP_V_BOOL;
 }
 
-typedef struct fx_mark { /* how far the graph was before a node */
+typedef struct fx_mark { /* the state of the graph before a node */
     size_t n_ops, py_length;
     fx_ref seed, offsets;
     int32_t n_random;
     size_t n_data;
 } fx_mark;
 
-/* Undoes what a node that cannot be lowered did so far, the views made for it included. */
+/* Undoes the work on a node that cannot be lowered, including the views made for it. */
 static void take_back(fx_lower *lower, const fx_mark *mark)
 {
     fx_ge_truncate(lower->ge, mark->n_ops);
@@ -270,7 +270,7 @@ static bool is_in_place(const char *target)
     return overload[-2] != '_' || strncmp(target + 5, "__i", 3) == 0;
 }
 
-/* The node whose memory this one has: itself, or its argument's for views and in-place operators. */
+/* The node whose memory this one has: itself, or that of its argument for views and in-place operators. */
 static fxtap_node root_of(const fx_lower *lower)
 {
     const fxtap_node_desc *desc = &lower->desc;
@@ -295,7 +295,7 @@ static bool is_input(const fx_lower *lower, fxtap_node node)
     return fxtap_graph_node(lower->graph, lower->root[node], &desc) == FXTAP_OK && desc.op == FXTAP_OP_PLACEHOLDER;
 }
 
-/* An output of a body: what is no tensor keeps its place as a constant, or as none. */
+/* An output of a body: other values than tensors keep their position as a constant or as no value. */
 static fx_val body_output(fx_lower *lower, fxtap_value value)
 {
     fx_val result = fx_lower_value(lower, value);
@@ -334,7 +334,7 @@ static void add_output(fx_lower *lower, fxtap_value value, fx_val *outputs, size
     outputs[(*n)++] = result;
 }
 
-/* Adds an input to the NetOutput: its description has the shape that the record knows. */
+/* Adds an input to the NetOutput: its description has the shape in the record. */
 static void connect_output(fx_lower *lower, fx_ge_op *op, size_t index, const fx_val *value)
 {
     fx_ge_set_input(op, index, fx_arena_printf(&lower->ge->arena, "input%zu", index), value->u.ref);

@@ -1,11 +1,11 @@
-/* Bodies of cond, while_loop, map: each a GE graph of its own, that the operator names; in py a function. */
+/* Bodies of cond, while_loop, map: each is a separate GE graph, named by the operator; in py a function. */
 #include <string.h>
 
 #include "ge/lower.h"
 #include "util/buffer.h"
 
 /* The value that a get_attr node holds. */
-static fxtap_value held_by(const fxtap_node_desc *desc)
+static fxtap_value attribute_value(const fxtap_node_desc *desc)
 {
     return desc->n_args > 0 ? desc->args[0] : desc->meta;
 }
@@ -15,7 +15,7 @@ static bool is_body(const fx_lower *lower, fxtap_value value)
     return value != 0 && fxtap_value_kind_of(lower->graph, value) == FXTAP_V_GRAPH;
 }
 
-/* Places and names: of the first get_attr node that holds a subgraph, else "graph_0", by its number. */
+/* Positions and names: that of the first get_attr node of a subgraph, else "graph_0" by its index. */
 bool fx_lower_find_bodies(fx_lower *lower)
 {
     fx_ge_graph *ge = lower->ge;
@@ -31,10 +31,10 @@ bool fx_lower_find_bodies(fx_lower *lower)
     for (fxtap_node i = 0; i < fxtap_graph_node_count(lower->graph); i++) {
         fxtap_node_desc desc = {.struct_size = sizeof desc};
         if (fxtap_graph_node(lower->graph, i, &desc) != FXTAP_OK || desc.op != FXTAP_OP_GET_ATTR ||
-            !is_body(lower, held_by(&desc))) {
+            !is_body(lower, attribute_value(&desc))) {
             continue;
         }
-        fx_ge_body *body = &ge->bodies[fxtap_value_subgraph(lower->graph, held_by(&desc))];
+        fx_ge_body *body = &ge->bodies[fxtap_value_subgraph(lower->graph, attribute_value(&desc))];
         body->name = body->name != NULL ? body->name : desc.name;
     }
     for (size_t i = 0; i < n; i++) {
@@ -46,7 +46,7 @@ bool fx_lower_find_bodies(fx_lower *lower)
     return !ge->arena.failed;
 }
 
-/* The text of a body four blanks further in: continued lines of its constants too, which stand in brackets. */
+/* The text of a body, indented by four more spaces; continued lines of constants too, which are in brackets. */
 static void append_indented(fxtap_buffer *out, const fxtap_buffer *text)
 {
     for (size_t at = 0; at < text->length;) {
@@ -80,7 +80,7 @@ fx_val fx_lower_body(fx_lower *lower, fxtap_value value)
         return out;
     }
     fx_ge_body *body = &lower->ge->bodies[index];
-    if (body->graph == NULL) { /* as deep as FX_GRAPH_DEPTH_MAX */
+    if (body->graph == NULL) { /* depth: at most FX_GRAPH_DEPTH_MAX */
         const fxtap_graph *graph = fxtap_graph_subgraph(lower->graph, index);
         fxtap_status status = fx_lower_record(graph, lower->ge->with_py, body->path, &body->graph);
         if (status != FXTAP_OK) {
@@ -109,6 +109,6 @@ void fx_take_back_bodies(fx_ge_graph *graph)
 
 fx_val fx_lower_attribute(fx_lower *lower)
 {
-    fxtap_value held = held_by(&lower->desc);
+    fxtap_value held = attribute_value(&lower->desc);
     return is_body(lower, held) ? fx_lower_body(lower, held) : fx_lower_value(lower, lower->desc.meta);
 }

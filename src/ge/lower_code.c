@@ -8,8 +8,8 @@
 #include "util/utf8.h"
 
 /*
- * A comment line ends at a newline, its bytes must be UTF-8, and it is printed to terminals: what a terminal may take for
- * a command, or what turns the direction of writing, is written as \\xNN, byte by byte.
+ * A comment line ends at a newline, must be UTF-8, and is printed to terminals: control characters and bidirectional
+ * marks are written as \\xNN, byte by byte.
  */
 static void append_line_text(fxtap_buffer *out, const char *bytes, size_t length)
 {
@@ -35,7 +35,7 @@ static void append_line_text(fxtap_buffer *out, const char *bytes, size_t length
     fx_buffer_put(out, bytes + start, length - start);
 }
 
-/* Whether str() of a text shows what it is: printable ASCII without quotes and backslashes. */
+/* Whether str() of a text is the text itself: printable ASCII without quotes and backslashes. */
 static bool is_plain(const char *text, size_t length)
 {
     for (size_t i = 0; i < length; i++) {
@@ -46,7 +46,7 @@ static bool is_plain(const char *text, size_t length)
     return length > 0;
 }
 
-/* ---- str() of a record value, or (is_source) what Python reads back to it ---- */
+/* ---- str() of a record value, or (is_source) a Python expression for it ---- */
 
 static void value_text(fxtap_buffer *out, const fxtap_graph *graph, fxtap_value value, bool is_source);
 
@@ -164,7 +164,7 @@ void fx_value_text(fxtap_buffer *out, const fxtap_graph *graph, fxtap_value valu
     value_text(out, graph, value, false);
 }
 
-/* ---- what a node yields ---- */
+/* ---- results of nodes ---- */
 
 static bool is_symbol(fxtap_value_kind kind)
 {
@@ -204,7 +204,7 @@ const char *fx_meta_text(fx_lower *lower, fxtap_value meta, size_t *length_out)
     return copy;
 }
 
-/* ": torch.float32[2, 3]cpu" or ": "Sym(s77)"" behind a name; nothing for lists of tensors. */
+/* ": torch.float32[2, 3]cpu" or ": "Sym(s77)"" after a name; nothing for lists of tensors. */
 static void type_text(fxtap_buffer *out, const fxtap_graph *graph, fxtap_value meta)
 {
     fxtap_value_kind kind = meta == 0 ? FXTAP_V_NONE : fxtap_value_kind_of(graph, meta);
@@ -232,7 +232,7 @@ static void argument_text(fxtap_buffer *out, const fxtap_graph *graph, fxtap_val
     }
 }
 
-/* "torch.ops.aten.add.Tensor"; Python functions as they are. */
+/* "torch.ops.aten.add.Tensor"; Python functions unchanged. */
 static void target_text(fxtap_buffer *out, const fxtap_node_desc *desc)
 {
     bool is_function = desc->op == FXTAP_OP_CALL_FUNCTION;
@@ -285,7 +285,7 @@ static const char *last_frame(const char *trace)
     return last;
 }
 
-/* Bytes of file and line number, which all texts of one line begin with. */
+/* Length of file and line number, the common prefix of all texts of one line. */
 static size_t place_length(const char *text)
 {
     static const char mark[] = "\", line ";
@@ -299,8 +299,8 @@ typedef struct seen {
 } seen;
 
 /*
- * False where a text was seen, or one that begins with it: a statement's own text is not repeated once that of a part
- * of it was written, which goes on with the marks under that part.
+ * False if this text, or one that begins with it, was written before: the text of a statement is not repeated after
+ * that of a part of it, which is the same text followed by the marks under that part.
  */
 static bool is_first_sight(fx_lower *lower, const char *text)
 {

@@ -1,4 +1,4 @@
-/* What it costs to write out the results that a graph names, also for hostile records. */
+/* The cost of writing the results that a graph names, also for hostile records. */
 #include <string.h>
 
 #include "ge/lower.h"
@@ -9,8 +9,8 @@ void fx_lower_charge(fx_lower *lower, uint64_t weight)
 {
     lower->walked += weight < FX_GRAPH_WEIGHT_MAX ? weight : FX_GRAPH_WEIGHT_MAX + 1;
     if (lower->walked > FX_GRAPH_WEIGHT_MAX && lower->status == FXTAP_OK) {
-        lower->status = fx_error(FXTAP_E_UNSUPPORTED, "%s: what the nodes up to this one name is too large to lower",
-                                 lower->desc.name);
+        lower->status =
+            fx_error(FXTAP_E_UNSUPPORTED, "%s: results named up to this node are too large to lower", lower->desc.name);
     }
 }
 
@@ -23,12 +23,12 @@ static bool charge_node(void *context, fxtap_node input)
 
 void fx_lower_charge_arguments(fx_lower *lower)
 {
-    if (strcmp(lower->desc.target, "operator.getitem") != 0) { /* takes one item out, and walks over none */
+    if (strcmp(lower->desc.target, "operator.getitem") != 0) { /* takes one item, without a walk */
         fx_graph_node_refs(lower->graph, lower->node, charge_node, lower);
     }
 }
 
-/* Weighing is a walk too. */
+/* Computing a weight is a walk too. */
 static void weigh(fx_lower *lower, const fx_val *value, unsigned depth)
 {
     uint64_t weight = 1;
@@ -55,7 +55,7 @@ void fx_lower_weigh(fx_lower *lower)
     if (result->kind == FX_VAL_GRAPH) {
         lower->weight[lower->node] += result->u.body->graph->walked;
     }
-    if (meta->kind < FXTAP_V_LIST || meta->kind == FXTAP_V_TENSOR) { /* stands behind the node's name in comments */
+    if (meta->kind < FXTAP_V_LIST || meta->kind == FXTAP_V_TENSOR) { /* follows the node's name in comments */
         lower->weight[lower->node] += meta->weight;
     }
 }

@@ -1,4 +1,4 @@
-/* Nodes that only return their argument: which they are, and what replaces them. */
+/* Nodes that only return their argument: detection and replacement. */
 #include <string.h>
 
 #include "ge/passes.h"
@@ -28,7 +28,7 @@ static bool same_values(const fxtap_graph *graph, const fxtap_value *a, const fx
     return true;
 }
 
-/* Equal size, dtype, device, layout and strides; strides that the record does not have are taken as equal. */
+/* Equal size, dtype, device, layout and strides; unknown strides count as equal. */
 static bool same_meta(const fxtap_graph *graph, fxtap_value a, fxtap_value b)
 {
     fxtap_tensor_meta x = {.struct_size = sizeof x}, y = {.struct_size = sizeof y};
@@ -59,7 +59,7 @@ static bool is_int(const fxtap_graph *graph, const fxtap_node_desc *desc, size_t
            fxtap_value_int(graph, desc->args[index]) == wanted;
 }
 
-/* The size of the dimension that a slice is over; -1 where it is symbolic or unknown. */
+/* The size of the sliced dimension; -1 if it is symbolic or unknown. */
 static int64_t sliced_size(const fxtap_graph *graph, const fxtap_node_desc *desc, fxtap_value of)
 {
     fxtap_tensor_meta tensor = {.struct_size = sizeof tensor};
@@ -78,7 +78,7 @@ static int64_t sliced_size(const fxtap_graph *graph, const fxtap_node_desc *desc
 
 static bool slice_is_whole(const fxtap_graph *graph, const fxtap_node_desc *desc, fxtap_value of, size_t first)
 {
-    bool may_be_absent = first == 3; /* slice_scatter; slice must say both ends */
+    bool may_be_absent = first == 3; /* slice_scatter; slice must have both ends */
     if (!is_int(graph, desc, first, 0, may_be_absent) || !is_int(graph, desc, first + 2, 1, true)) {
         return false;
     }
@@ -104,7 +104,7 @@ static bool all_are(const fxtap_graph *graph, fxtap_value list, int64_t wanted)
     return true;
 }
 
-/* The size list of a view says the source's shape, in so many numbers: -1 does not. */
+/* The size list of a view equals the source's shape, number by number, without -1. */
 static bool says_shape(const fx_passes *p, const fxtap_node_desc *desc)
 {
     fxtap_tensor_meta tensor = {.struct_size = sizeof tensor};
@@ -151,7 +151,7 @@ typedef enum noop_kind {
 static const struct {
     const char *target;
     noop_kind kind;
-    size_t source; /* index of the argument that is given back */
+    size_t source; /* index of the returned argument */
 } NOOPS[] = {
     {"aten.alias.default", NOOP_ALWAYS, 0},
     {"aten.clone.default", NOOP_ALWAYS, 0},
@@ -190,7 +190,7 @@ static bool holds(const fx_passes *p, noop_kind kind, const fxtap_node_desc *des
     }
 }
 
-/* The node that a no-op returns; FX_NO_NODE for any other node. */
+/* The node that a no-op returns; FX_NO_NODE if the node is not a no-op. */
 static fxtap_node noop_source(const fx_passes *p, const fxtap_node_desc *desc)
 {
     for (size_t i = 0; i < sizeof NOOPS / sizeof NOOPS[0]; i++) {
@@ -226,7 +226,7 @@ static bool is_gone(const fx_passes *p, fxtap_node node, const fxtap_node_desc *
     if (fx_passes_get(p, root, &root_desc) != FXTAP_OK) {
         return false;
     }
-    /* A copy that is returned must not become one memory with an input, or with another output. */
+    /* A returned copy must not share memory with an input or another output. */
     bool is_input = root_desc.op == FXTAP_OP_PLACEHOLDER;
     if (own != root && p->is_root_of_output[own] && (is_input || p->is_root_of_output[root])) {
         return false;

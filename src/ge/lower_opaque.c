@@ -7,7 +7,7 @@
 
 /* ---- operators without a lowering ---- */
 
-/* Counts the tensors anywhere in a value and, where there is room for them, collects them. */
+/* Counts the tensors anywhere in a value and collects them if `refs` is not NULL. */
 static void collect_refs(const fx_val *value, fx_ref *refs, size_t *n)
 {
     if (value->kind == FX_VAL_REF) {
@@ -35,7 +35,7 @@ static fx_ref *all_refs(fx_lower *lower, const fx_val *values, size_t n_values, 
     return refs;
 }
 
-/* Bodies anywhere in a value: attributes under their names. */
+/* Adds the bodies anywhere in a value as attributes with their names. */
 static void add_bodies(fx_lower *lower, fx_ge_op *op, const fx_val *value)
 {
     if (value->kind == FX_VAL_GRAPH && fx_ge_find_attr(op, value->u.body->name) == NULL) {
@@ -46,7 +46,7 @@ static void add_bodies(fx_lower *lower, fx_ge_op *op, const fx_val *value)
     }
 }
 
-/* The call in full, as an attribute and as a comment, and why it is no operator of GE's. */
+/* The full call, as an attribute and as a comment, and the reason why it is not a GE operator. */
 static void describe_opaque(fx_lower *lower, fx_ge_op *op, const char *why)
 {
     fxtap_buffer code;
@@ -73,7 +73,7 @@ static void describe_opaque(fx_lower *lower, fx_ge_op *op, const char *why)
 }
 
 /*
- * What TorchAir has no lowering for stays in the graph under its own target: its tensors in order, its call as the
+ * A node that TorchAir has no lowering for stays in the graph under its target: its tensors in order, its call as the
  * attribute `_fx_code`, the reason as `_no_lowering`, and a comment in py.
  */
 fx_val fx_lower_opaque(fx_lower *lower, const char *why)
@@ -140,7 +140,7 @@ static bool is_empty_tensor(fx_lower *lower, fxtap_value meta)
     return has_zero;
 }
 
-/* The arguments' pending views are made even where the operator is not lowered. */
+/* The arguments' pending views are made even if the operator is not lowered. */
 static void make_arguments(fx_lower *lower)
 {
     fx_val *positional = fx_arena_calloc(&lower->ge->arena, lower->desc.n_args + 1, sizeof *positional);
@@ -164,7 +164,7 @@ static fx_val empty_const(fx_lower *lower, fxtap_value meta)
     return out;
 }
 
-/* Where no result has elements, constants replace them and the operator is not lowered. */
+/* If no result has elements, constants replace them and the operator is not lowered. */
 bool fx_lower_empty(fx_lower *lower, fx_val *out)
 {
     fxtap_value meta = lower->desc.meta;

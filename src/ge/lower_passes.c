@@ -1,7 +1,7 @@
 /*
- * The lowered record: what is left of the AOT graph before operators are lowered. Three things change: what only gives
- * its argument back is gone, view has become reshape, and symbolic sizes are read off the tensors that have them
- * (aten.sym_size) instead of coming in as inputs.
+ * The lowered record: the AOT graph before operators are lowered, with three changes: nodes that only return their
+ * argument are removed, view becomes reshape, and symbolic sizes are read from tensors (aten.sym_size) instead of being
+ * inputs.
  */
 #include <string.h>
 
@@ -48,7 +48,7 @@ static void find_used(fx_passes *p)
     }
 }
 
-/* The first tensor input that has a symbol as one of its sizes. */
+/* The first tensor input with a symbol as a size. */
 static bool find_dim(const fx_passes *p, const char *symbol, fxtap_node *tensor_out, int64_t *dim_out)
 {
     for (fxtap_node i = 0; i < p->n; i++) {
@@ -77,7 +77,7 @@ typedef struct size_node {
     const char *name;
 } size_node;
 
-/* The symbolic inputs that are read off a tensor, in their order. */
+/* The symbolic inputs that are read from a tensor, in order. */
 static size_node *find_sizes(fx_passes *p, size_t *n_out)
 {
     size_node *sizes = fx_arena_calloc(&p->arena, p->n + 1, sizeof *sizes);
@@ -202,7 +202,7 @@ static fxtap_status copy_value(fx_passes *p, fxtap_value value, fxtap_value *out
 
 static fxtap_status add_size_nodes(fx_passes *p, fxtap_node tensor, const size_node *sizes, size_t n)
 {
-    for (size_t i = n; i-- > 0;) { /* each is put right behind the tensor: the last one comes first */
+    for (size_t i = n; i-- > 0;) { /* each is inserted right after the tensor, so the last one comes first */
         if (sizes[i].tensor != tensor) {
             continue;
         }
@@ -269,7 +269,7 @@ static fxtap_status copy_nodes(fx_passes *p, const size_node *sizes, size_t n_si
     return FXTAP_OK;
 }
 
-/* Subgraphs in their order, so that a value that names one needs no change. As deep as FX_GRAPH_DEPTH_MAX. */
+/* Copies subgraphs in order, so that values that name one need no change. Depth: at most FX_GRAPH_DEPTH_MAX. */
 static fxtap_status copy_subgraphs(fx_passes *p)
 {
     for (size_t i = 0; i < fxtap_graph_subgraph_count(p->from); i++) {

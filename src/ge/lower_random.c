@@ -1,13 +1,13 @@
 /*
- * The random operators' state: a seed, and offsets that come in as an input of their own. Both are made at the first
- * random operator; the input grows with each further one, also in what was written about it before.
+ * The random operators' state: a seed, and offsets from a separate input. Both are created at the first random
+ * operator; each further one extends the input, also in the text already written for it.
  */
 #include <string.h>
 
 #include "ge/lower.h"
 #include "ge/recipe.h"
 
-#define SEED 10 /* what TorchAir's dumps have on a CPU */
+#define SEED 10 /* as in TorchAir's dumps on a CPU */
 
 static fx_ge_op *add_unpack(fx_lower *lower, fx_ref data)
 {
@@ -61,7 +61,7 @@ fx_ref fx_random_offset(fx_lower *lower)
     if (lower->n_random == 1) {
         return ref;
     }
-    /* One more output, and one more number in the input that brings them. */
+    /* Adds an output, and a number in the input. */
     size_t n = (size_t)lower->n_random;
     fx_ge_op *data = unpack->inputs[0].op;
     fx_ge_desc *outputs = fx_arena_calloc(&lower->ge->arena, n + 1, sizeof *outputs);

@@ -1,4 +1,4 @@
-/* The tables of recipes, and finding an operator in them. */
+/* The tables of recipes, and the search for an operator. */
 #include <stdlib.h>
 #include <string.h>
 

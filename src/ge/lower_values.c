@@ -1,4 +1,4 @@
-/* From the record's values to the recipes': constants, node results, lists of symbols. */
+/* Converts values of the record to values of recipes: constants, node results, lists of symbols. */
 #include <string.h>
 
 #include "ge/lower.h"
@@ -149,7 +149,7 @@ static void force_unknown_shape(fx_lower *lower, fx_ge_op *op)
     fx_ge_add_attr(lower->ge, op, "_force_unknown_shape", FX_ATTR_BOOL, fx_val_bool(true));
 }
 
-/* The str() of a list of sizes: nodes by their symbols. */
+/* str() of a list of sizes, with nodes as their symbols. */
 static const char *sizes_text(fx_lower *lower, fxtap_value list, size_t *length_out)
 {
     size_t n;

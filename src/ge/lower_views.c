@@ -1,8 +1,7 @@
 /*
- * Pending views: permute, transpose, t and reshape emit nothing at their node. What they amount to is kept as an order
- * of the memory's dimensions, and made when somebody needs the tensor: one Reshape where the memory order stays, a
- * Transpose where it does not, with a Reshape on either side where the sizes ask for it. Dimensions of size 1 have no
- * place in memory and do not count.
+ * Pending views: permute, transpose, t and reshape emit nothing at their node. Their combined effect is stored as an
+ * order of the dimensions in memory, and made when the tensor is used: one Reshape if the memory order is unchanged,
+ * else a Transpose, with a Reshape before or after it if sizes change. Dimensions of size 1 do not count.
  */
 #include <string.h>
 
@@ -15,20 +14,20 @@
 typedef struct view_dim {
     int64_t size;           /* -1: symbolic */
     const char *expression; /* of a symbolic one */
-    fxtap_value given;      /* what the size list says in its place: a node, or -1; 0: none */
+    fxtap_value given;      /* its entry in the size list: a node, or -1; 0: none */
 } view_dim;
 
 struct fx_pending {
     fx_ref base;
     view_dim *base_dims; /* of the base tensor */
     size_t n_base;
-    view_dim *memory; /* in the order of memory, none of size 1 */
+    view_dim *memory; /* in memory order, none of size 1 */
     size_t n_memory;
-    view_dim *dims; /* as the view shows them */
-    int *place;     /* of each of dims, its index in memory; -1 where its size is 1 */
+    view_dim *dims; /* in the order of the view */
+    int *place;     /* of each of dims, its index in memory; -1 if its size is 1 */
     size_t n_dims;
-    bool has_reshape;   /* not permutations alone */
-    fx_symbol *symbols; /* known from the size lists on the way */
+    bool has_reshape;   /* not only permutations */
+    fx_symbol *symbols; /* known from the size lists */
     size_t n_symbols;
 };
 
@@ -98,7 +97,7 @@ static bool is_in_memory_order(const fx_pending *view)
     return true;
 }
 
-/* The state of a tensor that no view is pending on. */
+/* The state of a tensor without a pending view. */
 static fx_pending *plain_view(fx_lower *lower, fx_ref base, fxtap_value meta)
 {
     fx_pending *view = fx_arena_calloc(&lower->ge->arena, 1, sizeof *view);
@@ -147,8 +146,8 @@ static fx_pending *permuted(fx_lower *lower, const fx_pending *from, const int64
 }
 
 /*
- * Splits and merges dims of a view whose memory order is not natural: walks old and new sizes from the left, giving
- * each group of new dims the memory of the old ones, which must lie side by side. Sizes are numbers. False: not a view.
+ * Splits and merges dims of a view whose memory order is not natural: walks old and new sizes from the left and gives
+ * each group of new dims the memory of the old ones, which must be adjacent. Sizes are numbers. False: not a view.
  */
 static bool regroup(fx_lower *lower, const fx_pending *from, fx_pending *view)
 {
@@ -270,7 +269,7 @@ static bool int_argument(const fx_lower *lower, size_t index, int64_t *out)
     return true;
 }
 
-/* The permutation that a node makes of `n` dims; false where it makes none. */
+/* The permutation of `n` dims by a node; false if it is not a permutation. */
 static bool permutation(const fx_lower *lower, size_t n, int64_t *order)
 {
     const char *target = lower->desc.target;
@@ -310,7 +309,7 @@ static bool permutation(const fx_lower *lower, size_t n, int64_t *order)
     return true;
 }
 
-/* The size list's own entries, for sizes that are known in no other way: "s27*s53" is -1 in [s77, -1]. */
+/* The entries of the size list, for sizes that are not known otherwise: "s27*s53" is -1 in [s77, -1]. */
 static void keep_given(const fx_lower *lower, view_dim *dims, size_t n)
 {
     size_t n_items = 0;
@@ -321,7 +320,7 @@ static void keep_given(const fx_lower *lower, view_dim *dims, size_t n)
     }
 }
 
-/* Remembers which tensors hold the symbols of a size list: the view's own sizes say which expressions they are. */
+/* Records which tensors hold the symbols of a size list; the sizes of the view are their expressions. */
 static void learn_symbols(fx_lower *lower, fx_pending *view)
 {
     size_t n = 0;
@@ -369,7 +368,7 @@ static fx_pending *source_view(fx_lower *lower, fxtap_node source)
     return plain_view(lower, value.u.ref, desc.meta);
 }
 
-/* Plain numbers that stand for symbolic sizes say nothing about them: such a reshape is not put off. */
+/* A reshape with plain numbers for symbolic sizes is not deferred, since they do not determine the symbols. */
 static bool hides_symbols(const fx_lower *lower, const view_dim *dims, size_t n)
 {
     bool is_symbolic = false;
@@ -415,10 +414,10 @@ bool fx_lower_view(fx_lower *lower, fx_val *out)
             keep_given(lower, dims, n);
         }
         if (node->n_args > 1) {
-            fx_lower_value(lower, node->args[1]); /* a list with symbols is packed here, and left dangling */
+            fx_lower_value(lower, node->args[1]); /* a list with symbols is packed here, and stays unused */
         }
         view = dims == NULL ? NULL : reshaped(lower, from, dims, n);
-        if (view == NULL && dims != NULL) { /* cannot be one view: make what is pending first */
+        if (view == NULL && dims != NULL) { /* cannot be a single view: make the pending one first */
             fx_val made = fx_lower_node_value(lower, fxtap_value_node(lower->graph, node->args[0]));
             fxtap_node_desc source = {.struct_size = sizeof source};
             fxtap_graph_node(lower->graph, fxtap_value_node(lower->graph, node->args[0]), &source);
@@ -432,7 +431,7 @@ bool fx_lower_view(fx_lower *lower, fx_val *out)
     if (view == NULL) {
         return false;
     }
-    /* The description of the source says what it is seen as from now on. */
+    /* Sets the description of the source to that of the view. */
     fx_ge_desc *desc = &view->base.op->outputs[view->base.output];
     desc->meta = fx_meta_text(lower, node->meta, &desc->meta_length);
     lower->pending[lower->node] = view;
@@ -455,7 +454,7 @@ static fx_val call(fx_lower *lower, const char *type, const fx_val *args, size_t
     return fx_val_ref(ref);
 }
 
-/* The size of a symbolic dim: known from a size list, else read off the base, once; else as it was given. */
+/* The size of a symbolic dim: from a size list, else read from the base, once; else as given. */
 static fx_val symbol_size(fx_lower *lower, fx_pending *view, const view_dim *dim)
 {
     const char *expression = dim->expression;
@@ -492,7 +491,7 @@ static fx_val symbol_size(fx_lower *lower, fx_pending *view, const view_dim *dim
     return known.kind == FX_VAL_NONE ? fx_lower_value(lower, dim->given) : known;
 }
 
-/* The target of a Reshape: a Const, or a Pack where a size is symbolic. */
+/* The target of a Reshape: a Const, or a Pack if a size is symbolic. */
 static fx_val sizes_value(fx_lower *lower, fx_pending *view, const view_dim *dims, size_t n)
 {
     fx_val items[MAX_RANK];
@@ -543,7 +542,7 @@ fx_val fx_pending_make(fx_lower *lower, fxtap_node node)
     }
     x.meta = desc.meta;
     if (is_in_memory_order(view)) {
-        bool is_input = strcmp(view->base.op->type, "Data") == 0; /* of anything else GE does not know the shape */
+        bool is_input = strcmp(view->base.op->type, "Data") == 0; /* GE does not know the shape of any other tensor */
         if ((is_input || !view->has_reshape) && are_same(view->base_dims, view->n_base, view->dims, view->n_dims)) {
             return x;
         }

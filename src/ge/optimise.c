@@ -1,6 +1,7 @@
 /*
- * What TorchAir does to the graph before it compiles it: sizes that are all inputs become one input, an assignment to
- * an input becomes an output, inputs that nobody reads go, and every operator gets the names and layouts of its ends.
+ * TorchAir's changes to the graph before compilation: a Pack of inputs becomes one input, an assignment to an input
+ * becomes an output, unused inputs are removed, and every operator gets the names and layouts of its inputs and
+ * outputs.
  */
 #include <string.h>
 
@@ -242,7 +243,7 @@ static void add_graph_attrs(fx_ge_graph *graph)
 
 fxtap_status fx_ge_optimise(fx_ge_graph *graph)
 {
-    bool is_body = graph->path != NULL; /* its inputs and outputs are counted from outside: they stay */
+    bool is_body = graph->path != NULL; /* its inputs and outputs are referred to by index: they stay */
     for (size_t i = 0; i < graph->n_bodies; i++) {
         if (graph->bodies[i].graph != NULL && fx_ge_optimise(graph->bodies[i].graph) != FXTAP_OK) {
             return FXTAP_E_NOMEM;

@@ -1,4 +1,4 @@
-/* print.c - the table of formats, and those of the lowered graph: py, txt, pbtxt. */
+/* print.c - the table of formats, and the formats of the lowered graph: py, txt, pbtxt. */
 #include <string.h>
 
 #include "ge/ge.h"
@@ -69,7 +69,7 @@ fxtap_status fxtap_graph_print(const fxtap_graph *graph, const fxtap_print_optio
     FX_REQUIRE(options);
     FX_REQUIRE(out);
     if (options->struct_size != sizeof *options) {
-        return fx_error(FXTAP_E_INVALID, "struct_size %zu is not known", options->struct_size);
+        return fx_error(FXTAP_E_INVALID, "unknown struct_size %zu", options->struct_size);
     }
     for (size_t i = 0; i < N_FORMATS; i++) {
         if (formats[i].format == options->format) {
@@ -77,5 +77,5 @@ fxtap_status fxtap_graph_print(const fxtap_graph *graph, const fxtap_print_optio
             return status != FXTAP_OK ? status : fxtap_buffer_status(out);
         }
     }
-    return fx_error(FXTAP_E_INVALID, "graph format %d is not known", (int)options->format);
+    return fx_error(FXTAP_E_INVALID, "unknown graph format %d", (int)options->format);
 }

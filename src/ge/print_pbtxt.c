@@ -1,14 +1,15 @@
 /*
- * The GE graph as a TensorFlow GraphDef in text: one node an operator; what TensorFlow has no place for is kept as
- * strings in the text format, attributes under their names, descriptions as "[i]NAME" and "[o]NAME". Bodies of cond,
- * while_loop and map are functions of the library, under their paths, and the operator's attribute names the function.
+ * The GE graph as a TensorFlow GraphDef in text: one node per operator. Data without a TensorFlow equivalent is a
+ * string in the text format: attributes under their names, descriptions as "[i]NAME" and "[o]NAME". Bodies of cond,
+ * while_loop and map are functions of the library, named by their paths; an attribute of the operator names the
+ * function.
  */
 #include <string.h>
 
 #include "ge/ge.h"
 #include "util/buffer.h"
 
-/* Bytes with what would end a string of such quotes, and what is not printable, escaped; a newline as "\n". */
+/* Escapes these quotes and everything unprintable; a newline is "\n". */
 static void escaped(fxtap_buffer *out, const char *bytes, size_t length, char quote)
 {
     size_t plain = 0;
@@ -48,7 +49,7 @@ static void attr(fxtap_buffer *out, const char *prefix, const char *name, const 
     fx_buffer_put_text(out, "'\n        }\n    }\n");
 }
 
-/* `text` is room for one value's text; its status is looked at in the end. */
+/* `text` is a buffer for the text of one value; its status is checked at the end. */
 static void descs(fxtap_buffer *out, fxtap_buffer *text, const char *prefix, const fx_ge_desc *list, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
@@ -97,7 +98,7 @@ static void print_node(fxtap_buffer *out, fxtap_buffer *text, const char *field,
     fx_buffer_put_text(out, "}\n");
 }
 
-/* The bodies of a graph, each followed by its own. As deep as FX_GRAPH_DEPTH_MAX. */
+/* The bodies of a graph, each followed by its own bodies. Depth: at most FX_GRAPH_DEPTH_MAX. */
 static void print_functions(fxtap_buffer *out, fxtap_buffer *text, const fx_ge_graph *graph)
 {
     for (size_t i = 0; i < graph->n_bodies; i++) {
@@ -120,7 +121,7 @@ void fx_ge_print_pbtxt(const fx_ge_graph *graph, fxtap_buffer *out)
 {
     fxtap_buffer text;
     fxtap_buffer_init(&text);
-    fx_buffer_put_text(&text, ""); /* bytes from now on */
+    fx_buffer_put_text(&text, ""); /* bytes from here on */
     for (size_t i = 0; i < graph->n_ops && text.bytes != NULL; i++) {
         print_node(out, &text, "node", graph->ops[i]);
     }

@@ -24,7 +24,7 @@ static void line(fxtap_buffer *out, int indent, const char *text)
     fx_buffer_put(out, "\n", 1);
 }
 
-/* The letter behind the backslash of a character that has a short escape; 0 where it has none. */
+/* The letter of a character's short escape; 0 if it has none. */
 static char short_escape(unsigned char c)
 {
     switch (c) {
@@ -38,7 +38,7 @@ static char short_escape(unsigned char c)
     }
 }
 
-/* What is not printable ASCII in octal. */
+/* Escapes unprintable and non-ASCII bytes in octal. */
 static void escaped(fxtap_buffer *out, const char *bytes, size_t length)
 {
     size_t plain = 0;
@@ -177,7 +177,7 @@ static void const_value(fxtap_buffer *out, int indent, const fx_ge_op *op)
 
 static void print_ops(fxtap_buffer *out, int indent, const fx_ge_graph *graph, const char *name);
 
-/* A body in the attribute of the operator that runs it. As deep as FX_GRAPH_DEPTH_MAX. */
+/* A body in the attribute of the operator that runs it. Depth: at most FX_GRAPH_DEPTH_MAX. */
 static void body_value(fxtap_buffer *out, int indent, const fx_ge_body *body)
 {
     line(out, indent, "g {");

@@ -1,4 +1,4 @@
-/* Reading recipes: expressions by precedence, statements, and the calls of GE operators. */
+/* Interprets recipes: expressions by precedence, statements, and calls of GE operators. */
 #include "ge/recipe.h"
 
 #include <math.h>
@@ -8,7 +8,7 @@
 #include "util/number.h"
 
 #define MAX_ARGS 24
-#define MAX_REPEATS 1000 /* of a list, by a number of the graph */
+#define MAX_REPEATS 1000 /* of a list, by a number from the graph */
 
 static const fx_val NONE = {.kind = FX_VAL_NONE};
 
@@ -37,7 +37,7 @@ static bool sign(fx_reader *r, const char *text)
     return true;
 }
 
-/* A word on its own: "in" is not found in "index". */
+/* A whole word: "in" does not match "index". */
 static bool keyword(fx_reader *r, const char *text)
 {
     size_t length = strlen(text);
@@ -168,7 +168,7 @@ static fx_val read_parentheses(fx_reader *r)
 
 /* ---- calls ---- */
 
-/* How many outputs an operator with as many as asked for has: split and unpack say it, else as many as the list. */
+/* The number of outputs of an operator with a variable number: from split and unpack, else from the list. */
 static size_t list_outputs(const fx_val *args, size_t n_args, const fx_named_val *attrs, size_t n_attrs)
 {
     for (size_t i = 0; i < n_attrs; i++) {
@@ -311,7 +311,7 @@ static fx_val read_name(fx_reader *r)
 static fx_val slice_of(fx_reader *r, const fx_val *list, const fx_val *from, const fx_val *to)
 {
     if (list->kind != FX_VAL_LIST && list->kind != FX_VAL_TUPLE) {
-        fx_lower_raise(r->lower, "a slice of what is no list"); /* a wrong argument of a hand-made graph */
+        fx_lower_raise(r->lower, "a slice of what is no list"); /* an invalid argument in a hand-made graph */
         return NONE;
     }
     int64_t n = (int64_t)list->u.list.n;
@@ -538,7 +538,7 @@ static fx_val read_not(fx_reader *r)
     return fx_val_bool(!fx_val_truth(&value));
 }
 
-/* `and` and `or` do not run what does not matter. */
+/* `and` and `or` skip the second operand if it does not matter. */
 static fx_val read_and(fx_reader *r)
 {
     fx_val value = read_not(r);

@@ -1,7 +1,7 @@
 /*
- * recipe.h - the language in which the tables of lower/ say what an ATen operator becomes.
+ * recipe.h - the language of recipes/, which defines how ATen operators are lowered.
  *
- * A recipe is a little program over the operator's arguments. It is read again each time it runs; nothing is compiled.
+ * A recipe is a small program over the operator's arguments. It is interpreted each time; nothing is compiled.
  *
  *   program     statements separated by ";"; the value of the last expression, or of `return`, is the result
  *   statement   name = expression
@@ -54,7 +54,7 @@ typedef struct fx_reader {
     fx_lower *lower;
     fx_scope *scope;
     const char *at;
-    bool skip;      /* read on without effect: a branch not taken */
+    bool skip;      /* parse without effect: a branch not taken */
     bool returned;
     fx_val result;
 } fx_reader;

@@ -120,7 +120,7 @@ static fx_val dtype(fx_reader *r, const fx_val *args, size_t n_args)
                                               : FX_GE_UNDEFINED);
 }
 
-/* A GE dtype among the arguments; FX_GE_UNDEFINED for anything else. */
+/* A GE dtype among the arguments; FX_GE_UNDEFINED for any other value. */
 static int dtype_number(const fx_val *value)
 {
     bool is_one = (value->kind == FX_VAL_DTYPE || value->kind == FX_VAL_INT) && fx_ge_dtype_text((int)value->u.i) != NULL;
@@ -338,7 +338,7 @@ static fx_val promote(fx_reader *r, const fx_val *args, size_t n_args)
     return fx_val_dtype(n_args < 2 ? FX_GE_UNDEFINED : (int)promoted(args[0].u.i, args[1].u.i));
 }
 
-/* The dtype in which two operands meet: numbers and 0-d tensors only count where they are of a higher kind. */
+/* The common dtype of two operands: numbers and 0-d tensors only count if they are of a higher kind. */
 static fx_val common(fx_reader *r, const fx_val *args, size_t n_args)
 {
     if (n_args < 2) {
@@ -376,7 +376,7 @@ static fx_val unchanged(fx_reader *r, const fx_val *args, size_t n_args)
     return fx_val_bool(n_args > 0 && fx_same_shape(r->lower, args[0].meta, r->lower->desc.meta));
 }
 
-/* Marks a tensor that holds a size: its own shape is not to be inferred. */
+/* Marks a tensor that holds a size: its own shape must not be inferred. */
 static fx_val unknown(fx_reader *r, const fx_val *args, size_t n_args)
 {
     if (n_args > 0 && args[0].kind == FX_VAL_REF) {
@@ -385,7 +385,7 @@ static fx_val unknown(fx_reader *r, const fx_val *args, size_t n_args)
     return n_args > 0 ? args[0] : NONE;
 }
 
-/* A tensor whose dtype is written down although it is no result. */
+/* A tensor whose dtype is written although it is not a result. */
 static fx_val typed(fx_reader *r, const fx_val *args, size_t n_args)
 {
     (void)r;
@@ -395,7 +395,7 @@ static fx_val typed(fx_reader *r, const fx_val *args, size_t n_args)
     return n_args > 0 ? args[0] : NONE;
 }
 
-/* An argument given back as it is: no output of its own. */
+/* A returned argument, without an output of its own. */
 static fx_val alias(fx_reader *r, const fx_val *args, size_t n_args)
 {
     (void)r;
@@ -404,7 +404,7 @@ static fx_val alias(fx_reader *r, const fx_val *args, size_t n_args)
     return value;
 }
 
-/* Copies the record's description from one value to another: what `like` says of shape holds for `x` as well. */
+/* Copies the record's meta from one value to another: `x` gets the shape of `like`. */
 static fx_val like(fx_reader *r, const fx_val *args, size_t n_args)
 {
     (void)r;

@@ -1,4 +1,4 @@
-/* Reading recipes: statements, the binding of arguments, and a recipe as a whole. */
+/* Interprets recipes: statements, the binding of arguments, and whole recipes. */
 #include <string.h>
 
 #include "ge/recipe.h"
@@ -82,7 +82,7 @@ static void read_for(fx_reader *r)
     }
 }
 
-/* `a, b = expression`: true where the statement is one; the text is behind it then. */
+/* `a, b = expression`: true if the statement is one; the text is then after it. */
 static bool read_assignment(fx_reader *r)
 {
     struct {
@@ -172,8 +172,8 @@ static bool given_by_name(const fxtap_node_desc *desc, const char *name, size_t 
 }
 
 /*
- * The values of the node's arguments: making them may emit operators. Lists of sizes come first, then everything else,
- * each in the order of the arguments.
+ * The values of the node's arguments, which may emit operators. Lists of sizes come first, then everything else, each
+ * in the order of the arguments.
  */
 bool fx_lower_arguments(fx_lower *lower, fx_val *positional, fx_val *named)
 {

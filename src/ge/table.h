@@ -1,11 +1,11 @@
 /*
  * table.h - the definitions of the GE operators, as data (written by scripts/make-ge-table from measured dumps).
  *
- * Names are separated by blanks. An input `x*` is a list of tensors, `bias?` may be missing, `perm!` takes a bare
- * integer as int64 whatever the other inputs are. Attributes are `name:kind=default`, separated by " | ", kinds
- * i f b s (as in the text format), dt (a data type), li lf ls (lists); one without a default must be given.
- * Layouts are the format of each input, ">", of each output; "-" where it has none of its own; "" where nothing has. A
- * leading "=" sets them in the descriptions at once, without attributes, until the optimisation.
+ * Names are separated by spaces. An input `x*` is a list of tensors, `bias?` is optional, `perm!` takes a bare integer
+ * as int64 regardless of the other inputs. Attributes are `name:kind=default`, separated by " | ", kinds i f b s (as in
+ * the text format), dt (a data type), li lf ls (lists); one without a default is required. Layouts are the format of
+ * each input, ">", and of each output; "-" for none; "" if there are none at all. A leading "=" sets them in the
+ * descriptions immediately, without attributes, until the optimisation.
  */
 #ifndef FX_GE_TABLE_H
 #define FX_GE_TABLE_H
@@ -14,7 +14,7 @@
 
 typedef struct fx_ge_def {
     const char *type;
-    const char *api; /* the name in py where it differs from the type; else NULL */
+    const char *api; /* the name in py if it differs from the type; else NULL */
     const char *inputs;
     const char *outputs;
     const char *attributes;

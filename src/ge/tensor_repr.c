@@ -1,4 +1,4 @@
-/* A constant tensor as torch's str() shows it: tensor([[1., 2.], [3., 4.]], dtype=torch.float64). */
+/* A constant tensor as torch's str() prints it: tensor([[1., 2.], [3., 4.]], dtype=torch.float64). */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -88,7 +88,7 @@ static int number_text(const shown *s, size_t index, char *out, size_t capacity)
     return (int)length;
 }
 
-/* Indices that are shown along a dimension. */
+/* Indices that are printed along a dimension. */
 static bool is_shown(const shown *s, int64_t index, int64_t size)
 {
     return !s->is_summary || size <= 2 * EDGE_ITEMS || index < EDGE_ITEMS || index >= size - EDGE_ITEMS;
@@ -133,7 +133,7 @@ static void widen(shown *s, size_t index, void *context)
     char text[400];
     (void)context;
     if (s->class_of == FXTAP_CLASS_FLOAT && (!isfinite(float_at(s, index)) || float_at(s, index) == 0)) {
-        return; /* torch measures what is finite and not 0, and integers without their point */
+        return; /* torch measures finite values other than 0, and integers without the point */
     }
     int length = number_text(s, index, text, sizeof text) - (s->is_whole ? 1 : 0);
     s->width = length > s->width ? length : s->width;
@@ -240,7 +240,7 @@ static void dims_text(fxtap_buffer *out, const fx_ge_tensor *tensor)
     fxtap_buffer_text(out, ")");
 }
 
-/* UINT64_MAX where there are more than can be counted. */
+/* UINT64_MAX on overflow. */
 static uint64_t element_count(const fx_ge_tensor *tensor)
 {
     uint64_t count = 1;
@@ -259,7 +259,7 @@ void fx_tensor_repr(fxtap_buffer *out, const fx_ge_tensor *tensor)
     s.class_of = fxtap_dtype_class_of(tensor->dtype);
     s.is_summary = count > SUMMARY_OVER;
     bool is_readable = tensor->bytes != NULL && count > 0 && tensor->n_bytes / s.item_bytes >= count &&
-                       tensor->n_dims <= FXTAP_MAX_DIMS && /* brackets nest as deep */
+                       tensor->n_dims <= FXTAP_MAX_DIMS && /* maximum depth of brackets */
                        s.class_of != FXTAP_CLASS_COMPLEX && s.class_of != FXTAP_CLASS_TEXT && s.item_bytes <= 8 &&
                        (s.class_of != FXTAP_CLASS_FLOAT || s.item_bytes > 1);
     fxtap_buffer_text(out, "tensor(");

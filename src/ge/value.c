@@ -27,7 +27,7 @@ static void complex_repr(fxtap_buffer *out, double real, double imag)
     fxtap_buffer_printf(out, "%s%.*sj%s", !whole && text[0] != '-' ? "+" : "", (int)length, text, whole ? "" : ")");
 }
 
-/* Whether Python reads the repr of a complex number back as the same number. */
+/* Whether Python evaluates the repr of a complex number to the same number. */
 static bool reads_back(double real, double imag)
 {
     return isfinite(real) && isfinite(imag) && !(real == 0 && signbit(real)) && !(imag == 0 && signbit(imag));
@@ -46,7 +46,7 @@ static void items_text(fxtap_buffer *out, const fx_val *value, bool is_source)
     fxtap_buffer_text(out, is_tuple ? (value->u.list.n == 1 ? ",)" : ")") : "]");
 }
 
-/* A string in double quotes, as py writes attribute values; one that is not plain as Python's literal of it. */
+/* A string in double quotes, as py writes attribute values; if not plain, as a Python literal. */
 static void text_repr(fxtap_buffer *out, const char *bytes, size_t length)
 {
     for (size_t i = 0; i < length; i++) {
@@ -78,7 +78,7 @@ static void tensor_source(fxtap_buffer *out, const fx_val *value)
         while (end < text.length && is_letter(text.bytes[end])) {
             end++;
         }
-        end += end == i; /* neither a word nor a sign */
+        end += end == i; /* not part of a word or a signed number */
         bool is_number =
             end - i == sign + 3 && (memcmp(word + sign, "inf", 3) == 0 || memcmp(word + sign, "nan", 3) == 0);
         fxtap_buffer_printf(out, is_number ? "float('%.*s')" : "%.*s", (int)(end - i), word);
@@ -147,7 +147,7 @@ static uint16_t half_bits(float value)
     if (magnitude > 0x7f800000u) {
         return (uint16_t)(sign | 0x7e00u);
     }
-    if (magnitude >= 0x477ff000u) { /* 65520 and more round to infinity */
+    if (magnitude >= 0x477ff000u) { /* values from 65520 on round to infinity */
         return (uint16_t)(sign | 0x7c00u);
     }
     if (magnitude < 0x38800000u) { /* subnormal: count in units of 2^-24 */
@@ -189,7 +189,7 @@ static void put_double(uint8_t *out, double value)
     put(out, bits, 8);
 }
 
-/* A float as an integer, without undefined behaviour: what does not fit is 0. */
+/* A float as an integer, without undefined behaviour: 0 if it does not fit. */
 static int64_t whole_of(double value)
 {
     return value >= -9223372036854775808.0 && value < 9223372036854775808.0 ? (int64_t)value : 0;
