@@ -1,5 +1,5 @@
-# Where things go: a wheel carries package, extension and program; a plain install has library, headers and program, and
-# what CMake's find_package(fxtap) and pkg-config need. Both work wherever the tree is moved.
+# Installation: a wheel contains package, extension and program; a plain install has library, headers and program, and
+# the files for CMake's find_package(fxtap) and pkg-config. Both can be relocated.
 include(CMakePackageConfigHelpers)
 if(SKBUILD)
   install(TARGETS fxtap_program DESTINATION ${SKBUILD_SCRIPTS_DIR})
