@@ -1,9 +1,9 @@
 /*
  * kernels.c - GB/s of each kernel on one core, per level, beside the plain read of the same bytes.
  *
- * Build: cmake -DFXTAP_BENCH=ON, target bench_kernels. Run: bench_kernels [MIB [REPEATS [LEVEL [DTYPE]]]]. The bytes
- * are those read (both inputs of a difference); the best of the repeats counts. Sizes in the cache show the kernels, large
- * ones the memory.
+ * Build: cmake -DFXTAP_BENCH=ON, target bench_kernels. Run: bench_kernels [MIB [REPEATS [LEVEL [DTYPE]]]]. Bytes are
+ * those read (both inputs of a difference); the best repeat counts. Small sizes measure the kernels, large ones the
+ * memory.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,7 +32,7 @@ static bool is_wanted(const char *only, const char *name)
 static double now(void)
 {
     struct timespec t;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t); /* other load of the machine does not count */
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t); /* excludes other load of the machine */
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 

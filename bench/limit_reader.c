@@ -1,11 +1,11 @@
 /*
- * The limit that a comparison is measured against: a bare program that reads pairs of files through memory once. Both are
- * mapped, their words are added up side by side, nothing else is done.
+ * The limit for a comparison: a minimal program that reads pairs of files once. It maps both and sums their words;
+ * nothing else.
  *
  *     limit_reader LIST
  *
  * Lines of LIST are "FIRST SECOND", paths without spaces. Prints the seconds taken and the bytes read.
- * Stands alone: cc -O3 -march=native -D_GNU_SOURCE limit_reader.c
+ * Standalone: cc -O3 -march=native -D_GNU_SOURCE limit_reader.c
  */
 #include <errno.h>
 #include <fcntl.h>

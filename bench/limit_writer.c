@@ -1,13 +1,12 @@
 /*
- * The limit that a dump is measured against: a bare, single-threaded program that writes given bytes into given files
- * and makes given links, with a dump's guarantee (all in a partial folder, renamed at the end). No statistics, no
- * hashes, no index.
+ * The limit for a dump: a minimal single-threaded program that writes given bytes to files and makes links, with a
+ * dump's guarantee (everything in a partial folder, renamed at the end). No statistics, hashes or index.
  *
  *     limit_writer MANIFEST FOLDER
  *
  * Lines of the manifest: `W SOURCE NAME` writes the bytes of the file SOURCE (read before the clock starts), and
  * `L FIRST NAME` links to FIRST, a NAME above or an absolute path. No name has a space. Prints the seconds taken.
- * Stands alone: cc -O2 -D_GNU_SOURCE limit_writer.c
+ * Standalone: cc -O2 -D_GNU_SOURCE limit_writer.c
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -19,7 +18,7 @@
 #include <unistd.h>
 
 typedef struct item {
-    char *from; /* NULL where bytes are written */
+    char *from; /* NULL if bytes are written */
     char *name;
     char *bytes;
     size_t n_bytes;

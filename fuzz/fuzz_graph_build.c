@@ -1,9 +1,10 @@
 /*
- * fuzz_graph_build.c - bytes as calls that build a graph: values of every kind, values of values, nodes, subgraphs.
+ * fuzz_graph_build.c - interprets bytes as calls that build a graph: values of every kind, nested values, nodes,
+ * subgraphs.
  *
- * Bytes alone rarely make a record that has nodes of known operators with arguments of the right kinds; calls do. Each
- * value and name is drawn by one byte from what was made before or from a table, so lists of lists and chains of nodes
- * are a few bytes. What is built is printed in every format, selected from, and read back from its own bytes.
+ * Bytes alone rarely make a record that has nodes of known operators with arguments of the right kinds; calls do. One
+ * byte selects each value and name from the existing ones or from a table, so lists of lists and chains of nodes take a
+ * few bytes. The graph is printed in every format, selected from, serialised and read back.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -28,7 +29,7 @@ typedef struct builder {
     fxtap_value values[MAX_VALUES];
     size_t n_values;
     size_t n_nodes;
-    char text[64]; /* the last one drawn */
+    char text[64]; /* the last one selected */
 } builder;
 
 static const char *const targets[] = {
@@ -57,7 +58,7 @@ static uint8_t next(cursor *c)
     return *c->at++;
 }
 
-/* A text of the table, or as many bytes of the input as its first one says. */
+/* A text of the table, or bytes of the input, the first of which is the length. */
 static const char *draw_text(builder *b, cursor *c)
 {
     uint8_t which = next(c);
@@ -74,7 +75,7 @@ static const char *draw_text(builder *b, cursor *c)
 
 static fxtap_value draw_value(const builder *b, cursor *c)
 {
-    uint8_t back = next(c); /* the newest first: mutations keep their meaning */
+    uint8_t back = next(c); /* the newest first, so that mutations keep their meaning */
     return b->n_values == 0 ? 0 : b->values[b->n_values - 1 - back % b->n_values];
 }
 
@@ -200,7 +201,7 @@ static void add_node(builder *b, cursor *c)
     }
 }
 
-/* Ends with the input, or at a byte that says so; NULL: no memory. */
+/* Ends with the input, or at an end byte; NULL: out of memory. */
 static fxtap_graph *build(cursor *c, unsigned depth)
 {
     builder *b = calloc(1, sizeof *b);

@@ -1,8 +1,8 @@
 /*
- * fuzz_graph_record.c - records from bytes that nothing is known about, and everything that is done with them.
+ * fuzz_graph_record.c - reads records from arbitrary bytes, and calls every function on them.
  *
- * The checksum would stop every change to an input, so the harness writes the right one, and the right length, first:
- * into the whole record; those of its subgraphs stay as they are.
+ * The checksum would reject every mutation, so the harness first sets the checksum and the length of the whole record;
+ * those of subgraphs are not changed.
  */
 #define XXH_INLINE_ALL
 #include <stdint.h>

@@ -1,4 +1,4 @@
-/* fuzz_index.c - an index of any bytes: opened, listed and checked; no path that it names leaves the dump. */
+/* fuzz_index.c - opens, lists and checks an index of arbitrary bytes; no path in it may leave the dump. */
 #include "index_use.h"
 
 static index_folder folder;

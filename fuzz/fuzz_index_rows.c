@@ -1,9 +1,9 @@
 /*
- * fuzz_index_rows.c - an index that is sound as an SQLite file, with any values in its cells.
+ * fuzz_index_rows.c - an index that is a valid SQLite file with arbitrary values.
  *
- * Bytes alone hardly ever make an index (fuzz_index.c tries). Here the input is a list of edits, each a table, a row, a
- * column and a value, which SQLite applies to a good index of one graph and two steps; or a row deleted or doubled, or
- * a table dropped. Then the reader and its check take what comes, and the comparison of it with the good one.
+ * Arbitrary bytes are hardly ever an index (see fuzz_index.c). Here the input is a list of edits, which SQLite applies
+ * to a valid index of one graph and two steps: set a value in a table, delete or duplicate a row, or drop a table. Then
+ * the result is read, checked, and compared with the valid index.
  */
 #include <sqlite3.h>
 #include <stdbool.h>
@@ -40,7 +40,7 @@ static uint8_t next(cursor *c)
     return *c->at++;
 }
 
-/* ---- the good index ---- */
+/* ---- the valid index ---- */
 
 static fxtap_capture *add_graph(fxtap_dump *dump)
 {
@@ -149,7 +149,7 @@ static void bind_value(sqlite3_stmt *statement, cursor *c)
     }
 }
 
-/* Names that the schema itself gives, so that a new table or column is edited too. */
+/* Names are read from the schema, so that new tables and columns are edited too. */
 static bool pick(sqlite3 *db, const char *sql, const char *argument, unsigned which, char name[64])
 {
     sqlite3_stmt *statement = NULL;

@@ -1,4 +1,4 @@
-/* fuzz_name.c - names of files and folders of a dump: parts lie inside the name, stamps and order hold together. */
+/* fuzz_name.c - names of files and folders of a dump: parts are within the name, stamps and order are consistent. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* fuzz_npy.c - any bytes as an .npy file: opened, and, where that works, gathered, counted and read as text. */
+/* fuzz_npy.c - arbitrary bytes as an .npy file: opened, and if that succeeds, gathered, counted and read as text. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* The whole, and its second half again on its own: they agree. */
+/* Gathers all elements, and the second half again: the results agree. */
 static void gather(const fxtap_view *view)
 {
     uint64_t count;

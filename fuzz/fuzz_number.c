@@ -1,4 +1,4 @@
-/* fuzz_number.c - any text as a number: what is read is what C's own functions read, and never more than there is. */
+/* fuzz_number.c - arbitrary text as a number: the result is that of C's own functions; no read past the end. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -46,7 +46,7 @@ static void check_double(const char *text)
         check(value == 7);
         return;
     }
-    char *copy = malloc(n + 1); /* strtod would read "0x1" further */
+    char *copy = malloc(n + 1); /* strtod would parse all of "0x1" */
     check(n <= strlen(text) && copy != NULL);
     memcpy(copy, text, n);
     copy[n] = '\0';

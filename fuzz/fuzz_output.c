@@ -1,4 +1,4 @@
-/* fuzz_output.c - any bytes as a glob pattern with its text, a JSON string, a CSV field and a number. */
+/* fuzz_output.c - arbitrary bytes as a glob pattern with its text, a JSON string, a CSV field and a number. */
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -21,7 +21,7 @@ static void check_json(const char *bytes, size_t size)
     if (fxtap_buffer_status(&out) != FXTAP_OK || !fx_utf8_is_valid(out.bytes, out.length)) {
         abort();
     }
-    for (size_t i = 1; i + 1 < out.length; i++) { /* no quote and no control character but escaped ones */
+    for (size_t i = 1; i + 1 < out.length; i++) { /* no unescaped quote or control character */
         if ((unsigned char)out.bytes[i] < 0x20 || out.bytes[i] == '"') {
             abort();
         }

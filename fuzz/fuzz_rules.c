@@ -1,4 +1,4 @@
-/* fuzz_rules.c - rules and maps written by hand: what is read is in order, what is not has a message with its line. */
+/* fuzz_rules.c - rules and maps written by hand: results are valid, errors have a message with the line. */
 #include <float.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,7 +41,7 @@ static void check_rules(const char *text, size_t size)
     fxtap_rules_free(rules, n);
 }
 
-/* The text is a map too; names that it may give are short enough for their buffer. */
+/* The text is also read as a map; names in it fit their buffer. */
 static void check_map(const char *text, size_t size)
 {
     fx_arena arena;
@@ -70,7 +70,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size > 0) {
         memcpy(text, data, size);
     }
-    char *exact = realloc(text, size > 0 ? size : 1); /* no NUL behind it that hides an overrun */
+    char *exact = realloc(text, size > 0 ? size : 1); /* no NUL after it, which would hide an overrun */
     text = exact != NULL ? exact : text;
     check_rules(text, size);
     check_map(text, size);

@@ -1,4 +1,4 @@
-/* fuzz_shard.c - shards of a report: nothing that claims to be one crashes the merge, or what prints the result. */
+/* fuzz_shard.c - arbitrary bytes as shards of a report: merged and printed without a crash. */
 #include <stdlib.h>
 
 #include "fxtap/compare.h"
@@ -18,7 +18,7 @@ static void print(const fxtap_report *report)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* The first byte says where the input is cut into two shards (0: it is one). */
+/* The first byte is the position at which the input is split into two shards (0: one shard). */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     if (size == 0) {

@@ -1,4 +1,4 @@
-/* fuzz_symbols.c - any text as a symbolic size: its canonical form is one, and in proportion to it. */
+/* fuzz_symbols.c - arbitrary text as a symbolic size: its canonical form is stable and of proportional length. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,7 +20,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     fx_symbols_init(&symbols);
     fx_symbols_see(&symbols, "s0");
     const char *canonical = fx_symbols_canonical(&symbols, text);
-    if (canonical != NULL) { /* "-a" is "(neg a)": each byte may become a few, and no more */
+    if (canonical != NULL) { /* "-a" is "(neg a)": each byte may become a few bytes */
         if (strlen(canonical) > 32 * (size + 1) || fx_symbols_canonical(&symbols, text) != canonical) {
             abort();
         }
