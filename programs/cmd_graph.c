@@ -24,7 +24,7 @@ typedef struct graph_options {
     const char *module;
 } graph_options;
 
-/* ---- which graph ---- */
+/* ---- selecting the graph ---- */
 
 static void list_graphs(const fxtap_reader *reader, const fxtap_graph_info *const *graphs, size_t n_graphs)
 {
@@ -51,7 +51,7 @@ static void list_graphs(const fxtap_reader *reader, const fxtap_graph_info *cons
     flush_buffer(&out);
 }
 
-/* Moves those that have the node to the front; how many they are. */
+/* Moves graphs with the node to the front; returns their number. */
 static size_t keep_those_with(fxtap_reader *reader, const char *node, const fxtap_graph_info **graphs, size_t n_graphs)
 {
     size_t n_kept = 0;
@@ -73,7 +73,7 @@ static void complain_of_several(const fxtap_reader *reader, const char *node, co
         report_error("%zu graphs: choose one with --graph G (and --rank R, --run N)", n_graphs);
         return;
     }
-    fxtap_buffer numbers; /* of different ranks they may be the same */
+    fxtap_buffer numbers; /* different ranks may have the same graph */
     fxtap_buffer_init(&numbers);
     for (size_t i = 0; i < n_graphs; i++) {
         fxtap_buffer_printf(&numbers, "%s%u", i > 0 ? ", " : "", (unsigned)graphs[i]->graph);
@@ -83,7 +83,7 @@ static void complain_of_several(const fxtap_reader *reader, const char *node, co
     fxtap_buffer_clear(&numbers);
 }
 
-/* The one graph that is meant; NULL after an error message. */
+/* The selected graph; NULL after an error message. */
 static const fxtap_graph_info *choose_graph(fxtap_reader *reader, const graph_options *options)
 {
     const fxtap_graph_info **graphs = NULL;
@@ -121,8 +121,8 @@ typedef struct statistics {
     fxtap_tensor_list *list; /* of one step; may be NULL */
     node_range *nodes;       /* by name */
     size_t n_nodes;
-    fxtap_print_stat *stats; /* of the node that was asked for last */
-    fxtap_buffer texts;      /* its places and shapes */
+    fxtap_print_stat *stats; /* of the last requested node */
+    fxtap_buffer texts;      /* its positions and shapes */
 } statistics;
 
 static int by_name(const void *a, const void *b)
@@ -130,7 +130,7 @@ static int by_name(const void *a, const void *b)
     return strcmp(((const node_range *)a)->name, ((const node_range *)b)->name);
 }
 
-/* The list has the tensors of a node next to each other. */
+/* The tensors of a node are adjacent in the list. */
 static void find_nodes(statistics *s)
 {
     size_t n_tensors = s->list == NULL ? 0 : fxtap_tensor_list_count(s->list);
@@ -153,7 +153,7 @@ static void find_nodes(statistics *s)
     qsort(s->nodes, s->n_nodes, sizeof *s->nodes, by_name);
 }
 
-/* "INPUT.0" and "2, 3", one behind the other with a NUL between. */
+/* "INPUT.0" and "2, 3", one after the other, separated by a NUL. */
 static void append_texts(fxtap_buffer *out, const fxtap_tensor_info *info)
 {
     static const char *const places[] = {"INPUT", "OUTPUT", "INOUT"};
@@ -165,7 +165,7 @@ static void append_texts(fxtap_buffer *out, const fxtap_tensor_info *info)
     fxtap_buffer_append(out, "", 1);
 }
 
-/* An fxtap_print_stats. */
+/* Implements fxtap_print_stats. */
 static size_t stats_of(void *context, const char *node, const fxtap_print_stat **out)
 {
     statistics *s = context;
@@ -230,7 +230,7 @@ static fxtap_status print_graph(fxtap_reader *reader, const graph_options *optio
     fxtap_buffer_init(&title);
     fxtap_buffer_printf(&title, "graph_%u (%s) of %s", (unsigned)info->graph, graph_kind_name(info->kind),
                         fxtap_reader_rank(reader, info->rank_i)->path);
-    char name[32]; /* what the graph itself is called in TorchAir's own format */
+    char name[32]; /* the name of the graph in TorchAir's format */
     snprintf(name, sizeof name, "graph_%u", (unsigned)info->graph);
     fxtap_print_options print = {.struct_size = sizeof print, .title = title.bytes, .optimised = options->optimised};
     const char *format = options->html != NULL ? "html" : options->format;
@@ -245,7 +245,7 @@ static fxtap_status print_graph(fxtap_reader *reader, const graph_options *optio
     return status;
 }
 
-/* The record, or that part of it which the options choose: *part_out is then the caller's. */
+/* The record, or the part of it that the options select, which is then in *part_out, owned by the caller. */
 static fxtap_status find_record(fxtap_reader *reader, const graph_options *options, const fxtap_graph_info *info,
                                 const fxtap_graph **out, fxtap_graph **part_out)
 {
@@ -300,7 +300,7 @@ static int print_chosen(fxtap_reader *reader, const graph_options *options)
 
 /* ---- options ---- */
 
-/* Refuses options that contradict each other; else EXIT_SUCCESS. */
+/* Rejects contradictory options; else EXIT_SUCCESS. */
 static int check_options(const command_usage *usage, const graph_options *options, bool has_format)
 {
     fxtap_print_format format;
@@ -346,31 +346,31 @@ int cmd_graph(int argc, char **argv)
     graph_options chosen = {.chosen = SELECTION_NONE, .hops = 1};
     const option_spec options[] = {
         {'f', "format", OPTION_TEXT, &chosen.format, "FORMAT",
-         "fx: Python that runs (the default)\njson, dot (Graphviz), html\n"
+         "fx: runnable Python (the default)\njson, dot (Graphviz), html\n"
          "py, txt, pbtxt: TorchAir's files, lowered"},
         {0, "html", OPTION_TEXT, &chosen.html, "FILE",
-         "a page: the picture, search, source lines, statistics\nof the step"},
+         "a page: picture, search, source lines, statistics\nof the step"},
         {0, "summary", OPTION_FLAG, &chosen.summary, NULL, "the operators as a CSV: calls and signatures"},
         {0, "english", OPTION_FLAG, &chosen.english, NULL, "with --summary: English names, not TorchAir's"},
         {0, "optimised", OPTION_FLAG, &chosen.optimised, NULL,
          "with py, txt, pbtxt: as TorchAir writes it before the\nfirst call"},
         {0, "around", OPTION_TEXT, &chosen.around, "NODE",
-         "that node and its neighbours alone; of the one graph\nthat has it, where none is chosen"},
-        {0, "hops", OPTION_INT, &chosen.hops, "N", "how far they may be (1)"},
-        {0, "op", OPTION_TEXT, &chosen.op, "GLOB", "operators alone that match: \"aten.add*\"\n(man fxtap: PATTERNS)"},
-        {0, "module", OPTION_TEXT, &chosen.module, "GLOB", "operators alone in modules that match"},
+         "only that node and its neighbours, in the graph that\nhas it if none is chosen"},
+        {0, "hops", OPTION_INT, &chosen.hops, "N", "maximum distance of neighbours (1)"},
+        {0, "op", OPTION_TEXT, &chosen.op, "GLOB", "only operators that match: \"aten.add*\"\n(man fxtap: PATTERNS)"},
+        {0, "module", OPTION_TEXT, &chosen.module, "GLOB", "only operators in modules that match"},
         SELECTION_OPTIONS(chosen.chosen),
-        {'o', "output", OPTION_TEXT, &chosen.output, "FILE", "write there, not to standard output"},
-        {0, "force", OPTION_FLAG, &chosen.force, NULL, "write over a file that is there"},
+        {'o', "output", OPTION_TEXT, &chosen.output, "FILE", "write to FILE instead of standard output"},
+        {0, "force", OPTION_FLAG, &chosen.force, NULL, "overwrite an existing file"},
     };
     const command_usage usage = {
         .command = "graph",
         .operands = "DUMP",
-        .about = "A captured graph, from a dump's index.\n",
+        .about = "Print a captured graph from a dump's index.\n",
         .options = options,
         .n_options = sizeof options / sizeof *options,
-        .more = "A part of a graph is a graph too: what it needs from outside becomes its inputs.\n"
-                "Exit status: 0; 2 where nothing could be printed.\n",
+        .more = "A part of a graph is printed as a graph: values from outside become its inputs.\n"
+                "Exit status: 0; 2 if nothing could be printed.\n",
     };
     int first, status;
     if (!options_parse(&usage, argc, argv, &first, &status)) {

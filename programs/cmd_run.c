@@ -20,9 +20,9 @@ typedef struct run_options {
     const char *python;
 } run_options;
 
-/* ---- which Python ---- */
+/* ---- finding Python ---- */
 
-/* python3 beside the program itself: the one that it was installed into, or "". */
+/* python3 in the folder of this program, into whose environment it was installed, or "". */
 static void find_neighbour(char path[PATH_MAX])
 {
     ssize_t n = readlink("/proc/self/exe", path, PATH_MAX - 16);
@@ -43,7 +43,7 @@ static const char *find_python(const run_options *chosen, char buffer[PATH_MAX])
     const char *named = chosen->python != NULL ? chosen->python : getenv("FXTAP_PYTHON");
     const char *home = getenv("HOME");
     if (named != NULL && named[0] != '\0') {
-        bool is_at_home = strncmp(named, "~/", 2) == 0 && home != NULL; /* as in --python=~/venv/bin/python3 */
+        bool is_at_home = strncmp(named, "~/", 2) == 0 && home != NULL; /* for --python=~/venv/bin/python3 */
         return is_at_home && snprintf(buffer, PATH_MAX, "%s%s", home, named + 1) < PATH_MAX ? buffer : named;
     }
     find_neighbour(buffer);
@@ -51,8 +51,8 @@ static const char *find_python(const run_options *chosen, char buffer[PATH_MAX])
 }
 
 /*
- * Whether that Python lacks the package. A folder of that name, as a clone beside the script, does not count. Python itself
- * reports what else may be wrong once it runs.
+ * Whether that Python lacks the package. A folder with that name, such as a clone beside the script, does not count.
+ * Python itself reports any other problem when it runs.
  */
 static bool lacks_fxtap(const char *python)
 {
@@ -79,7 +79,7 @@ static bool lacks_fxtap(const char *python)
 
 /* ---- the environment ---- */
 
-/* Patterns become one list, between commas as FXTAP_FILTER has it. */
+/* Joins patterns with commas, as in FXTAP_FILTER. */
 static char *join_filters(const text_list *filters)
 {
     size_t length = 1;
@@ -143,14 +143,14 @@ int cmd_run(int argc, char **argv)
 {
     run_options chosen = {0};
     const option_spec options[] = {
-        {'t', "type", OPTION_TEXT, &chosen.type, "TYPE", "npy: files (the default); stats: statistics alone"},
+        {'t', "type", OPTION_TEXT, &chosen.type, "TYPE", "npy: files (the default); stats: statistics only"},
         {'p', "path", OPTION_TEXT, &chosen.path, "DIR", "the dump's root; else $FXTAP_PATH, else the\nworking directory"},
         {'f', "filter", OPTION_TEXTS, &chosen.filters, "GLOB",
          "dump operators that match (man fxtap: PATTERNS);\nmay be given several times"},
         {0, "sync", OPTION_FLAG, &chosen.sync, NULL, "each file is on disk before its operator runs"},
         {0, "python", OPTION_TEXT, &chosen.python, "FILE",
          "the interpreter; else $FXTAP_PYTHON, else python3\nbeside this program, else python3 in $PATH"},
-        {'m', "module", OPTION_REST, NULL, "MODULE", "run a module in the place of a script"},
+        {'m', "module", OPTION_REST, NULL, "MODULE", "run a module instead of a script"},
     };
     const command_usage usage = {
         .command = "run",
@@ -158,10 +158,10 @@ int cmd_run(int argc, char **argv)
         .about = "Runs a Python script, or a module after -m, unedited, with fxtap as\n"
                  "torch.compile's default backend, so that every compiled model is dumped:\n"
                  "also in Python processes that the script starts. SCRIPT may be a command\n"
-                 "that starts them, as torchrun.\n",
+                 "that starts them, such as torchrun.\n",
         .options = options,
         .n_options = sizeof options / sizeof *options,
-        .more = "What follows SCRIPT is the script's own. Exit status: the script's.\n",
+        .more = "Arguments after SCRIPT are passed to the script. Exit status: the script's.\n",
         .stops_at_operand = true,
     };
     int first, status;
@@ -172,7 +172,7 @@ int cmd_run(int argc, char **argv)
         return usage_error(usage.command, "expected a SCRIPT");
     }
     if (strcmp(argv[first], "--module") == 0) {
-        strcpy(argv[first], "-m"); /* python knows the letter alone */
+        strcpy(argv[first], "-m"); /* python only accepts the letter */
     }
     if (chosen.type != NULL && strcmp(chosen.type, "npy") != 0 && strcmp(chosen.type, "stats") != 0) {
         return usage_error(usage.command, "--type takes npy or stats, not \"%s\"", chosen.type);

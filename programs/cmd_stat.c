@@ -1,4 +1,4 @@
-/* cmd_stat.c - fxtap stat: what any .npy file holds. */
+/* cmd_stat.c - fxtap stat: the contents of any .npy file. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +14,7 @@ typedef struct stat_options {
     bool json;
 } stat_options;
 
-/* A file as the reader sees it: a list of one. */
+/* Reads a file as a list of one tensor. */
 typedef struct opened {
     fxtap_reader *reader;
     fxtap_tensor_list *list;
@@ -142,16 +142,16 @@ int cmd_stat(int argc, char **argv)
 {
     stat_options chosen = {0};
     const option_spec options[] = {
-        {0, "json", OPTION_FLAG, &chosen.json, NULL, "one JSON array, an object a file"},
+        {0, "json", OPTION_FLAG, &chosen.json, NULL, "one JSON array with an object per file"},
     };
     const command_usage usage = {
         .command = "stat",
         .operands = "FILE...",
-        .about = "What .npy files hold: dtype, shape, order and statistics. Nothing in them is\n"
-                 "trusted or unpickled.\n",
+        .about = "Print dtype, shape, order and statistics of .npy files. Files are not trusted,\n"
+                 "and nothing is unpickled.\n",
         .options = options,
         .n_options = sizeof options / sizeof *options,
-        .more = "Exit status: 0; 2 where a file could not be read (the others are shown).\n",
+        .more = "Exit status: 0; 2 if a file could not be read (the others are shown).\n",
     };
     int first, status;
     if (!options_parse(&usage, argc, argv, &first, &status)) {

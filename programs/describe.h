@@ -1,5 +1,5 @@
 /*
- * describe.h - a tensor's shape, layout and statistics in words and in JSON, the same in every command.
+ * describe.h - prints a tensor's shape, layout and statistics as text and JSON, the same way in every command.
  */
 #ifndef DESCRIBE_H
 #define DESCRIBE_H
@@ -8,16 +8,16 @@
 #include "fxtap/reader.h"
 #include "fxtap/stats.h"
 
-/* Lines of numbers, each begun by `indent`. */
+/* Lines of numbers; each begins with `indent`. */
 void describe_stats(fxtap_buffer *out, const char *indent, const fxtap_stats *stats);
 
-/* "3 nan, 1 +inf"; "" where all is finite. */
+/* "3 nan, 1 +inf"; "" if all values are finite. */
 void describe_non_finite(fxtap_buffer *out, const fxtap_stats *stats);
 
-/* min and max: integers exactly. */
+/* min and max: exact for integers. */
 void describe_bound(fxtap_buffer *out, const fxtap_stats *stats, bool is_max, int digits);
 
-/* The members dtype, shape, ... of an object that is open. */
+/* The members dtype, shape, ... of the open object. */
 void describe_stats_json(fxtap_json *json, const fxtap_stats *stats);
 void describe_tensor_json(fxtap_json *json, const fxtap_tensor_info *info);
 void describe_hash(char out[33], fxtap_hash128 hash);

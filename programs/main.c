@@ -58,7 +58,7 @@ static int refuse(const char *name)
     return EXIT_TROUBLE;
 }
 
-/* Files are mapped: where another program cuts one that is being read, the system sends a signal. */
+/* Files are mapped: if another program truncates one while it is read, the system sends a signal. */
 static void file_was_cut(int number, siginfo_t *info, void *context)
 {
     static const char line[] = "fxtap: a file was truncated, or could not be read, while it was open\n";

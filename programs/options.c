@@ -9,7 +9,7 @@
 #include "command.h"
 
 #define MAX_OPTIONS 64
-#define FIRST_CODE 256 /* getopt's values of options without a letter */
+#define FIRST_CODE 256 /* getopt values of options without a letter */
 
 /* ---- help ---- */
 
@@ -109,7 +109,7 @@ static int refuse_unknown(const char *command_name, const struct option *table, 
     return usage_error(command_name, "unknown option \"--%s\", did you mean --%s?", typed, nearest);
 }
 
-/* getopt's two tables. `letters` has room for 3 bytes an option and 4 more. */
+/* Builds getopt's two tables. `letters` has room for 3 bytes per option and 4 more. */
 static void make_tables(const command_usage *usage, char *letters, struct option *table)
 {
     if (usage->stops_at_operand) {

@@ -1,6 +1,5 @@
 /*
- * options.h - a command's options and operands, over getopt_long: parsing, --help, and the nearest name where one is
- * not known.
+ * options.h - a command's options and operands, parsed by getopt_long: --help, and a suggestion for an unknown option.
  */
 #ifndef OPTIONS_H
 #define OPTIONS_H
@@ -12,12 +11,12 @@
 typedef enum option_kind {
     OPTION_FLAG,   /* bool * */
     OPTION_TEXT,   /* const char ** */
-    OPTION_INT,    /* int64_t *, from 0 on */
-    OPTION_AMOUNT, /* double *, finite and from 0 on */
+    OPTION_INT,    /* int64_t *, >= 0 */
+    OPTION_AMOUNT, /* double *, finite and >= 0 */
     OPTION_PAIR,   /* option_pair * */
-    OPTION_TEXTS,  /* text_list *: may be given several times */
-    OPTION_HEADING, /* no option: a line of the help */
-    OPTION_REST    /* it and all that follows are operands: run's -m MODULE ARGS */
+    OPTION_TEXTS,  /* text_list *: may be repeated */
+    OPTION_HEADING, /* not an option: a line of the help */
+    OPTION_REST    /* it and everything after it are operands: run's -m MODULE ARGS */
 } option_kind;
 
 typedef struct text_list {
@@ -32,11 +31,11 @@ typedef struct option_pair { /* "A" or "A:B"; a lone A stands for both */
 
 typedef struct option_spec {
     char letter;      /* 0: none */
-    const char *name; /* without the dashes; NULL: a heading */
+    const char *name; /* without dashes; NULL: a heading */
     option_kind kind;
     void *target;
-    const char *value; /* what the help calls it: "GLOB" */
-    const char *help;  /* may have line breaks; NULL: not shown */
+    const char *value; /* its name in the help: "GLOB" */
+    const char *help;  /* may have line breaks; NULL: hidden */
 } option_spec;
 
 typedef struct command_usage {
@@ -45,13 +44,12 @@ typedef struct command_usage {
     const char *about;    /* whole lines */
     const option_spec *options;
     size_t n_options;
-    const char *more;    /* whole lines below the options, or NULL */
-    bool stops_at_operand; /* what follows the first operand is not ours: run's script and its arguments */
+    const char *more;    /* whole lines after the options, or NULL */
+    bool stops_at_operand; /* stop at the first operand: run's script and its arguments */
 } command_usage;
 
 /*
- * True: go on, operands are argv[*first_out] on. False: end with *status_out (help was shown, or what is wrong was
- * said).
+ * True: continue; the operands start at argv[*first_out]. False: exit with *status_out (help or an error was printed).
  */
 bool options_parse(const command_usage *usage, int argc, char **argv, int *first_out, int *status_out);
 

@@ -11,7 +11,7 @@
 #include "fxtap/status.h"
 #include "text.h"
 
-/* What is said may hold names out of files: nothing in it moves the cursor or takes another colour. */
+/* Messages may contain names from files, so control characters are escaped. */
 static void say(const char *format, va_list arguments)
 {
     char line[4096];
@@ -76,7 +76,7 @@ bool parse_int64(const char *text, int64_t low, int64_t high, int64_t *out)
 
 bool parse_amount(const char *text, double *out)
 {
-    /* The program sets LC_CTYPE alone: strtod reads the point whatever the user's language. */
+    /* The program sets only LC_CTYPE, so strtod always reads a decimal point. */
     char *end;
     double value = strtod(text, &end);
     if (end == text || *end != '\0' || !isfinite(value) || value < 0.0 || strpbrk(text, " \t\nxXpP") != NULL) {

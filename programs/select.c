@@ -34,7 +34,7 @@ fxtap_tensor_query query_of(const selection *chosen)
                                 .io = -1};
 }
 
-static bool is_meant(const fxtap_reader *reader, const selection *chosen, const fxtap_graph_info *graph)
+static bool is_selected(const fxtap_reader *reader, const selection *chosen, const fxtap_graph_info *graph)
 {
     int64_t rank = fxtap_reader_rank(reader, graph->rank_i)->rank;
     return (chosen->rank < 0 || rank == chosen->rank) &&
@@ -62,7 +62,7 @@ bool select_graphs(fxtap_reader *reader, const selection *chosen, const fxtap_gr
     }
     const fxtap_graph_info **meant = must_realloc(NULL, n_all, sizeof *meant);
     for (size_t i = 0; i < n_all; i++) {
-        if (is_meant(reader, chosen, all[i])) {
+        if (is_selected(reader, chosen, all[i])) {
             meant[n++] = all[i];
         }
     }
@@ -77,7 +77,7 @@ bool select_graphs(fxtap_reader *reader, const selection *chosen, const fxtap_gr
     return true;
 }
 
-/* Sets the range of the steps of the graphs; whether the one asked for is among them. */
+/* Sets the range of the steps of the graphs; returns whether the requested step exists. */
 static bool find_step(fxtap_reader *reader, int64_t step, const fxtap_graph_info *const *graphs, size_t n_graphs,
                       int64_t *first_out, int64_t *last_out)
 {
@@ -105,9 +105,9 @@ bool check_selection(fxtap_reader *reader, const selection *chosen, bool with_sk
 {
     int64_t first, last;
     if (chosen->step >= 0 && !find_step(reader, chosen->step, graphs, n_graphs, &first, &last)) {
-        char there[64] = "there is none";
+        char there[64] = "the dump has none";
         if (first >= 0) {
-            snprintf(there, sizeof there, first == last ? "there is step %lld" : "there are steps %lld to %lld",
+            snprintf(there, sizeof there, first == last ? "the dump has step %lld" : "the dump has steps %lld to %lld",
                      (long long)first, (long long)last);
         }
         report_error("no step %lld in %s: %s", (long long)chosen->step, fxtap_reader_path(reader), there);

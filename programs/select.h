@@ -1,5 +1,5 @@
 /*
- * select.h - which part of a dump a command is about: --run, --rank, --graph, --step, --op; opening it.
+ * select.h - selects a part of a dump: --run, --rank, --graph, --step, --op; opens the dump.
  */
 #ifndef SELECT_H
 #define SELECT_H
@@ -9,8 +9,8 @@
 #include "options.h"
 
 typedef struct selection {
-    int64_t run;   /* 0: the latest */
-    int64_t rank;  /* -1: not said, as below */
+    int64_t run;  /* 0: the latest */
+    int64_t rank; /* -1: not given; also below */
     int64_t graph;
     int64_t step;
     const char *pattern; /* NULL: all */
@@ -20,40 +20,40 @@ typedef struct selection {
 
 /* Entries of an option table; `s` is a selection. */
 #define SELECTION_OPTIONS(s)                                                                                           \
-    {'g', "graph", OPTION_INT, &(s).graph, "G", "of graph_G alone"},                                                   \
-        {'s', "step", OPTION_INT, &(s).step, "N", "of that step"},                                                     \
-        {'r', "rank", OPTION_INT, &(s).rank, "R", "of that rank alone"},                                               \
-        {0, "run", OPTION_INT, &(s).run, "N", "of that run (a process that wrote here), from 1;\nelse the latest"}
+    {'g', "graph", OPTION_INT, &(s).graph, "G", "only graph_G"},                                                       \
+        {'s', "step", OPTION_INT, &(s).step, "N", "only that step"},                                                   \
+        {'r', "rank", OPTION_INT, &(s).rank, "R", "only that rank"},                                                   \
+        {0, "run", OPTION_INT, &(s).run, "N", "only that run (a process that wrote here), from 1;\nelse the latest"}
 
-/* Says what is wrong and returns NULL, or an open reader. */
+/* Returns an open reader, or NULL after printing an error. */
 fxtap_reader *open_dump(const char *path);
 
-/* Whatever the reader could not read as it should, on stderr, each once: to be called before the program ends. */
+/* Prints the reader's warnings to stderr, each once; call before the program exits. */
 void print_warnings(const fxtap_reader *reader);
 
 fxtap_tensor_query query_of(const selection *chosen);
 
-/* The graphs that are meant, owned by the caller (free). False: said what is wrong. */
+/* The selected graphs, freed by the caller. False: an error was printed. */
 bool select_graphs(fxtap_reader *reader, const selection *chosen, const fxtap_graph_info ***out, size_t *n_out);
 
 /*
- * Whether the step that was asked for is there in one of the graphs, and the pattern matches something: else says what is
- * there. `with_skipped`: an operator that was not dumped is something.
+ * Whether one of the graphs has the requested step, and the pattern matches an operator; else prints an error that
+ * names what exists. `with_skipped`: operators that were not dumped count too.
  */
 bool check_selection(fxtap_reader *reader, const selection *chosen, bool with_skipped,
                      const fxtap_graph_info *const *graphs, size_t n_graphs);
 
-/* The node of exactly that name, or NULL. */
+/* The node with exactly this name, or NULL. */
 const fxtap_node_info *find_in_graph(fxtap_reader *reader, const fxtap_graph_info *graph, const char *name);
 
-/* That no graph among these has such a node, and which may have been meant; `graph` is the one asked for, or -1. */
+/* Prints that none of these graphs has such a node, with a suggestion; `graph` is the requested one, or -1. */
 void complain_of_node(fxtap_reader *reader, const fxtap_graph_info *const *graphs, size_t n_graphs, int64_t graph,
                       const char *name);
 
-/* The step that is meant: the one asked for, else the latest whole one, else the latest; NULL without steps. */
+/* The selected step: the requested one, else the latest whole one, else the latest; NULL without steps. */
 const fxtap_step_info *select_step(fxtap_reader *reader, const selection *chosen, const fxtap_graph_info *graph);
 
-/* Tensors of one step, in order; complains and returns NULL on failure. May hold other steps' too where it is partial. */
+/* Tensors of one step, in order; NULL after printing an error. Those of a partial step may include other steps'. */
 fxtap_tensor_list *list_step(fxtap_reader *reader, const selection *chosen, const fxtap_step_info *step);
 
 const char *graph_kind_name(fxtap_graph_kind kind);

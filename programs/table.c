@@ -9,14 +9,14 @@
 #define GAP 2
 #define MAX_COLUMNS 32
 #define TYPE_WIDTH 17
-#define IMPORTANCE_AS_NAME 5 /* a column of so much is left out only after names were elided */
+#define IMPORTANCE_AS_NAME 5 /* a column of this importance is removed only after names were elided */
 
 typedef struct cell {
     size_t offset; /* in text */
     size_t length;
     size_t width;
     text_style style;
-    bool runs_on; /* over the empty cells behind it */
+    bool runs_on; /* over the empty cells after it */
 } cell;
 
 struct text_table {
@@ -79,7 +79,7 @@ void table_take_over(text_table *table, text_style style, fxtap_buffer *text)
 
 /* ---- widths ---- */
 
-/* What the cell in `column` of a row has room for; *next_out: the column behind it. */
+/* The room of the cell in `column` of a row; *next_out: the column after it. */
 static size_t room_for(const text_table *table, const size_t *widths, const cell *row, size_t column, size_t *next_out)
 {
     size_t room = widths[column], next = column + 1;
@@ -119,7 +119,7 @@ static size_t total_width(const size_t *widths, size_t n)
     return total;
 }
 
-/* Paths shrink first, and names that must be typed only where `names_too`. */
+/* Paths shrink first; names that users type only if `names_too`. */
 static int turn_to_shrink(column_elide elide, bool names_too)
 {
     switch (elide) {
@@ -130,14 +130,14 @@ static int turn_to_shrink(column_elide elide, bool names_too)
     }
 }
 
-/* Most types are whole in TYPE_WIDTH columns. */
+/* Most types fit in TYPE_WIDTH columns. */
 static size_t least_width(const table_column *column, bool names_too)
 {
     bool is_type = column->elide == ELIDE_TYPE && !names_too;
     return is_type && column->least < TYPE_WIDTH ? TYPE_WIDTH : column->least;
 }
 
-/* The widest of the columns whose turn it is and that may still shrink; n where there is none. */
+/* The widest column that may shrink in this round; n if there is none. */
 static size_t next_to_shrink(const text_table *table, const size_t *widths, bool names_too)
 {
     size_t next = table->n_columns;
@@ -153,13 +153,13 @@ static size_t next_to_shrink(const text_table *table, const size_t *widths, bool
     return next;
 }
 
-/* The least important column that is still there, below `most`; n where there is none. */
-static size_t least_important(const text_table *table, const size_t *widths, int most)
+/* The least important remaining column, below `limit`; n if there is none. */
+static size_t least_important(const text_table *table, const size_t *widths, int limit)
 {
     size_t least = table->n_columns;
     for (size_t i = 0; i < table->n_columns; i++) {
         int importance = table->columns[i].importance;
-        if (widths[i] > 0 && importance > 0 && importance < most &&
+        if (widths[i] > 0 && importance > 0 && importance < limit &&
             (least == table->n_columns || importance < table->columns[least].importance)) {
             least = i;
         }
@@ -178,7 +178,7 @@ static void shrink(const text_table *table, size_t *widths, size_t limit, bool n
     }
 }
 
-/* Columns that go are worth more than ones cut to nothing: leave out until what is left fits, elided. */
+/* Removing columns is better than shrinking all to nothing: remove until the rest fits, elided. */
 static bool fit(const text_table *table, const size_t *natural, size_t limit, bool names_too, size_t *widths)
 {
     size_t kept[MAX_COLUMNS];
@@ -274,7 +274,7 @@ static size_t last_column(const text_table *table, const size_t *widths, const c
     return last;
 }
 
-/* Nothing is printed behind the last text of a line. */
+/* No spaces are printed after the last text of a line. */
 static void print_row(const text_table *table, const size_t *widths, const cell *row, fxtap_buffer *out)
 {
     size_t last = last_column(table, widths, row);

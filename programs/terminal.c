@@ -1,4 +1,4 @@
-/* terminal.c - the line of progress, and signals that ask to stop. */
+/* terminal.c - the progress line, and signals to stop. */
 #include "command.h"
 
 #include <signal.h>
@@ -6,7 +6,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define FIRST_SHOWN_NS 300000000LL /* shorter work shows nothing */
+#define FIRST_SHOWN_NS 300000000LL /* shorter work shows no progress */
 #define SHOWN_EVERY_NS 100000000LL
 
 static struct {
@@ -40,7 +40,7 @@ void progress_begin(const char *what)
     sigaction(SIGINT, &action, &old_interrupt);
     sigaction(SIGTERM, &action, &old_terminate);
     if (old_interrupt.sa_handler == SIG_IGN) {
-        sigaction(SIGINT, &old_interrupt, NULL); /* run in the background by a shell without job control */
+        sigaction(SIGINT, &old_interrupt, NULL); /* in the background of a shell without job control */
     }
 }
 

@@ -82,7 +82,7 @@ const char *text_end(text_style style)
 
 /* ---- cleaning ---- */
 
-/* Marks that change the direction of what follows, or take no place: a name could pretend to be another by them. */
+/* Bidirectional and zero-width marks, which could make a name look like another. */
 static bool is_deceptive(wint_t c)
 {
     return (c >= 0x200b && c <= 0x200f) || (c >= 0x2028 && c <= 0x202e) || (c >= 0x2060 && c <= 0x206f) ||
@@ -99,7 +99,7 @@ static void append_escaped_byte(fxtap_buffer *out, unsigned char byte)
     }
 }
 
-/* One character that is not ASCII; the bytes that it took. */
+/* Appends one non-ASCII character; returns its length. */
 static size_t append_wide(fxtap_buffer *out, const char *text, size_t length, mbstate_t *state)
 {
     wchar_t wide = 0;
@@ -145,7 +145,7 @@ void text_append_styled(fxtap_buffer *out, text_style style, const char *text)
 
 /* ---- width ---- */
 
-/* The character at `text`: its bytes, and its columns in *columns_out. Cleaned text has no bad ones. */
+/* The length of the character at `text`, and its columns in *columns_out. Cleaned text has no invalid ones. */
 static size_t measure(const char *text, size_t length, size_t *columns_out)
 {
     wchar_t wide;

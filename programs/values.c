@@ -11,11 +11,11 @@
 #include "text.h"
 
 #define EDGE 3          /* values shown at each end of an axis */
-#define MAX_WHOLE 8     /* an axis of so many is shown whole, and a list in its own line */
+#define MAX_WHOLE 8     /* an axis of this length is shown whole, and a list on one line */
 #define CELL 12         /* columns of a value in a matrix */
 #define CHUNK ((size_t)4096)
 #define N_BINS 12
-#define FEWEST 16       /* values that a histogram is made of; fewer are seen at a glance */
+#define FEWEST 16       /* minimum number of values for a histogram */
 #define DIGITS 5
 
 /* A value of a saved dtype. */
@@ -113,7 +113,7 @@ typedef struct corner_printer {
     fxtap_status status;
 } corner_printer;
 
-/* The next shown index along an axis: all of a short one, else three at each end; -1 marks the gap. */
+/* The next printed index along an axis: all of a short one, else three at each end; -1 marks the gap. */
 static int64_t next_shown(int64_t i, int64_t extent, int64_t most)
 {
     if (extent > most && i == EDGE - 1) {
@@ -122,7 +122,7 @@ static int64_t next_shown(int64_t i, int64_t extent, int64_t most)
     return i == -1 ? extent - EDGE : i + 1;
 }
 
-/* Values of a row that are shown whole: of a matrix, those that fit the line. */
+/* Maximum length of a row that is shown whole: for a matrix, as many values as fit the line. */
 static int64_t max_in_row(const corner_printer *p)
 {
     bool has_room = p->view->ndim == 1 || strlen(p->indent) + (size_t)MAX_WHOLE * CELL <= text_width();
@@ -150,7 +150,7 @@ static void append_row(corner_printer *p)
     fxtap_buffer_text(p->out, "\n");
 }
 
-/* Of more than two axes, the first matrix alone is shown, and named. */
+/* With more than two axes, only the first matrix is shown, with its index. */
 static void append_matrix(corner_printer *p)
 {
     const fxtap_view *view = p->view;
@@ -266,7 +266,7 @@ static void look_at(places *found, double real, double imag, uint64_t position)
     }
 }
 
-/* Each value once, in pieces: the cost is that of one reading. */
+/* One pass over the values, piece by piece. */
 static fxtap_status scan(const fxtap_view *view, places *found)
 {
     uint64_t count;
@@ -355,14 +355,14 @@ static void append_bar(fxtap_buffer *out, size_t eighths)
     }
 }
 
-/* The lower edge of a bin; the width of the whole range may be beyond float64. */
+/* The lower edge of a bin; the width of the whole range may exceed float64. */
 static double edge(const places *found, size_t bin)
 {
     double width = found->high - found->low, part = (double)bin / N_BINS;
     return isinf(width) ? found->low * (1 - part) + found->high * part : found->low + width / N_BINS * (double)bin;
 }
 
-/* As many digits as distinguish the edges. */
+/* The number of digits that distinguishes the edges. */
 static int label_digits(const places *found)
 {
     double size = fmax(fabs(found->low), fabs(found->high));
@@ -387,7 +387,7 @@ static void append_bins(fxtap_buffer *out, const char *indent, const uint64_t *b
         most = bins[i] > most ? bins[i] : most;
     }
     int n_digits = label_digits(found);
-    int columns = n_digits + 7; /* a sign, a point, and an exponent of five */
+    int columns = n_digits + 7; /* sign, point, and five characters of exponent */
     for (size_t i = 0; i < N_BINS; i++) {
         append_label(out, indent, edge(found, i), n_digits, columns);
         fxtap_buffer_text(out, "  ");

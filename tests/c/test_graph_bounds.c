@@ -279,7 +279,7 @@ static void test_long_names(void **state)
             desc.n_kwargs = 1;
         }
         assert_int_equal(fxtap_graph_add_node(g, &desc, &node), FXTAP_E_INVALID);
-        assert_non_null(strstr(fxtap_error_message(), "too many for a graph record"));
+        assert_non_null(strstr(fxtap_error_message(), "too many nodes for a graph record"));
         fxtap_graph_free(g);
     }
     free(name);

@@ -48,7 +48,7 @@ def test_comparing_nothing_is_not_the_same(run: Run, small: Path) -> None:
 def test_a_step_that_is_not_there(form: list[str], run: Run, small: Path) -> None:
     done = run("ls", small, "-s", "9", *form)
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == f"fxtap: no step 9 in {small}: there are steps 0 to 2\n"
+    assert done.stderr == f"fxtap: no step 9 in {small}: the dump has steps 0 to 2\n"
 
 
 def test_two_steps_are_a_pair_not_a_range(run: Run, small: Path) -> None:
