@@ -192,8 +192,18 @@ def other_side(rng: random.Random, golden: Side) -> Side:
         elif change == "steps":
             target.n_steps, target.failed = rng.choice([(1, -1), (2, 0), (3, 1), (2, 1)])
         elif change == "dtype" and plan.inputs[i].dtype in (torch.float32, torch.float64):
-            plan.inputs[i] = plan.inputs[i].to(torch.bfloat16)
+            plan.inputs[i] = plan.inputs[i].to(rng.choice([torch.bfloat16, torch.float16, torch.int32]))
     return target
+
+
+def damage(rng: random.Random, root: Path) -> bool:
+    """Truncate a random file; False if there is none."""
+    files = [path for path in sorted(root.glob("*/graph_*/*/*.npy")) if not path.is_symlink()]
+    if files:
+        victim = rng.choice(files)
+        victim.chmod(0o600)  # a file with several names is read-only
+        os.truncate(victim, victim.stat().st_size - 1)
+    return bool(files)
 
 
 def make_pair(rng: random.Random, root: Path) -> tuple[Path, Path]:
@@ -333,12 +343,14 @@ def check_program(golden: Path, target: Path, report: Report) -> None:
 
 def check_all(rng: random.Random, root: Path) -> Report:
     golden, target = make_pair(rng, root)
+    is_damaged = rng.random() < 0.1 and damage(rng, target)
     report = fxtap.compare(golden, target)
     check_forms(report)
     check_program(golden, target, report)
     forms = all_forms(report)
     assert all_forms(fxtap.compare(golden, target, threads=1)) == forms
-    assert all_forms(fxtap.compare(golden, target, read_all=True)) == forms
+    if not is_damaged:  # damage to files that hashes have settled is seen only if they are read
+        assert all_forms(fxtap.compare(golden, target, read_all=True)) == forms
     n = rng.randint(2, 4)
     shards = [fxtap.compare(golden, target, shard=(i, n)).serialise() for i in range(n)]
     assert all_forms(Report.merge(shards)) == forms
@@ -361,15 +373,6 @@ def test_no_two_answers(seeds: range, tmp_path: Path) -> None:
             raise
         seen.update({verdict for verdict, count in report.counts.items() if count > 0})
         shutil.rmtree(root)
-    # The random pairs are worth little unless most verdicts occur.
-    expected = {
-        "same",
-        "close",
-        "different",
-        "dtype mismatch",
-        "only in golden",
-        "only in target",
-        "skipped",
-        "undefined",
-    }
-    assert expected <= seen.keys()
+    # The random pairs prove little unless most verdicts occur.
+    rare = {"shape mismatch", "not compared", "written differently"}
+    assert seen.keys() >= report.counts.keys() - rare, seen
