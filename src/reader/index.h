@@ -4,7 +4,7 @@
 
 #include "reader/reader.h"
 
-/* *usable_out is false, with a warning, if the file is not an index. FXTAP_E_UNSUPPORTED: written by a later version. */
+/* *usable_out is false, with a warning, if the file is no index. FXTAP_E_UNSUPPORTED: written by a later version. */
 fxtap_status fx_index_probe(fxtap_reader *reader, const char *rank_path, bool *usable_out);
 /* Opens the rank's index, unless it is open. Each public function closes it at its end, by fx_index_release(). */
 fxtap_status fx_index_use(fxtap_reader *reader, fx_rank *rank);
