@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "compare/judge.h"
-#include "compare/rules.h"
 #include "compare/undefined.h"
 #include "tensor/difference.h"
 
