@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "compare/judge.h"
-#include "compare/rules.h"
 #include "compare/undefined.h"
+#include "tensor/difference.h"
 
 fxtap_status fx_job_detail(fx_pair_job *job, fxtap_verdict verdict, const char *text)
 {
@@ -75,27 +75,37 @@ fxtap_status fx_judge_classes(fx_pair_job *job)
     return text == NULL ? FXTAP_E_NOMEM : fx_job_detail(job, FXTAP_DTYPE_MISMATCH, text);
 }
 
+/* Equal bits say nothing about elements that were never written. */
 static bool settled_by_hash(const fx_pair_job *job)
 {
     const fxtap_tensor_info *g = job->golden, *t = job->target;
-    return g->has_meta && t->has_meta && g->has_hash && t->has_hash &&
+    return !fx_has_undefined(g, t) && g->has_meta && t->has_meta && g->has_hash && t->has_hash &&
            fx_same_hash(g->hash, t->hash) && g->dtype == t->dtype && g->saved_dtype == t->saved_dtype &&
            g->fortran_order == t->fortran_order && fx_job_same_shape(job->pair);
+}
+
+fx_tolerance fx_job_apply_tolerance(fx_pair_job *job)
+{
+    fx_tolerance tolerance;
+    fx_tolerance_for(job->comparison->report->rules, job->comparison->report->n_rules, job->pair, &tolerance);
+    job->pair->rtol = tolerance.rtol;
+    job->pair->atol = tolerance.atol;
+    return tolerance;
 }
 
 void fx_job_take_equal(fx_pair_job *job)
 {
     fxtap_pair *pair = job->pair;
     uint64_t count = 1;
+    fx_job_apply_tolerance(job);
     for (int32_t i = 0; i < pair->ndim; i++) {
         count *= (uint64_t)pair->shape[i];
     }
-    fxtap_dtype_class class = fxtap_dtype_class_of(pair->golden_dtype);
     pair->verdict = FXTAP_SAME;
     pair->measured = pair->identical_bits = true;
     pair->count = count;
     pair->cosine = pair->within_1e3 = pair->within_5e3 = 1.0;
-    pair->max_ulp = class == FXTAP_CLASS_FLOAT ? 0.0 : NAN;
+    pair->max_ulp = fx_difference_has_ulp(pair->golden_dtype) ? 0.0 : NAN;
 }
 
 /* Says how many elements were left out; where that is all of them, nothing is judged. */
@@ -151,10 +161,7 @@ static bool hashes_tell_apart(const fx_pair_job *job, const fx_tolerance *tolera
 static fxtap_status judge_statistics(fx_pair_job *job)
 {
     const fxtap_stats *g = &job->golden->stats, *t = &job->target->stats;
-    fx_tolerance tolerance;
-    fx_tolerance_for(job->comparison->report->rules, job->comparison->report->n_rules, job->pair, &tolerance);
-    job->pair->rtol = tolerance.rtol;
-    job->pair->atol = tolerance.atol;
+    fx_tolerance tolerance = fx_job_apply_tolerance(job);
     if (fx_has_undefined(job->golden, job->target) && !fx_same_undefined(job->golden, job->target)) {
         job->pair->undefined_count = job->golden->undefined_count > job->target->undefined_count ? job->golden->undefined_count
                                                                                            : job->target->undefined_count;

@@ -5,6 +5,7 @@
 #define FX_COMPARE_JUDGE_H
 
 #include "compare/batch.h"
+#include "compare/rules.h"
 #include "fxtap/npy.h"
 
 typedef struct fx_pair_job {
@@ -30,6 +31,8 @@ fxtap_status fx_judge_shapes(fx_pair_job *job);
 fxtap_status fx_judge_classes(fx_pair_job *job);
 /* fxtap_dtype_class, with one class for signed and unsigned integers. */
 int fx_dtype_class(fxtap_dtype dtype);
+/* The tolerance of the pair, also reported if none is needed: how a pair was settled does not change the report. */
+fx_tolerance fx_job_apply_tolerance(fx_pair_job *job);
 /* The metrics of equal values. */
 void fx_job_take_equal(fx_pair_job *job);
 /* Records how many of the elements are undefined and were not compared. */

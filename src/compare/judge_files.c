@@ -90,7 +90,7 @@ static fxtap_status judge_texts(fx_pair_job *job)
         return unreadable(job, "target", status);
     }
     if (strcmp(golden, target) == 0) {
-        job->pair->verdict = FXTAP_SAME;
+        fx_job_take_equal(job);
         return FXTAP_OK;
     }
     const char *text = fx_arena_printf(job->arena, "golden is \"%.200s\", target \"%.200s\"", golden, target);
@@ -195,10 +195,7 @@ static fxtap_status run_judged(fx_pair_job *job, fx_difference *difference, cons
 static fxtap_status measure(fx_pair_job *job, const fxtap_view *golden, const fxtap_view *target)
 {
     const fx_comparison *c = job->comparison;
-    fx_tolerance tolerance;
-    fx_tolerance_for(c->report->rules, c->report->n_rules, job->pair, &tolerance);
-    job->pair->rtol = tolerance.rtol;
-    job->pair->atol = tolerance.atol;
+    fx_tolerance tolerance = fx_job_apply_tolerance(job);
     fx_difference_options options = {
         .rtol = tolerance.rtol,
         .atol = tolerance.atol,

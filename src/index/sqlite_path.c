@@ -16,7 +16,7 @@
 #define LOCK_BYTES 512
 #define MOST_PROBES 1000
 
-/* Names stay as they are: the default would follow the link in /proc back to the long path. */
+/* Keeps names unchanged: by default SQLite would resolve the link in /proc to the long path. */
 static int keep_name(sqlite3_vfs *vfs, const char *name, int capacity, char *out)
 {
     (void)vfs;
@@ -24,7 +24,7 @@ static int keep_name(sqlite3_vfs *vfs, const char *name, int capacity, char *out
     return written < capacity ? SQLITE_OK : SQLITE_CANTOPEN;
 }
 
-/* To be written through a long path, and to be read; each [0] with SQLite's locks, [1] without. */
+/* For writing through a long path, and for reading; each [0] with SQLite's locks, [1] without. */
 enum { LONG_PATH, READING, N_USES };
 static sqlite3_vfs own_vfs[N_USES][2];
 static int (*usual_open[2])(sqlite3_vfs *, const char *, sqlite3_file *, int, int *);
@@ -33,7 +33,7 @@ static const char *const own_names[N_USES][2] = {{"fxtap-short", "fxtap-short-no
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static int registered = SQLITE_ERROR;
 
-/* SQLite opens the log of a database that it only reads for writing, and makes it where it is missing. */
+/* SQLite opens the log for writing, and creates it if it is missing, even if the database is only read. */
 static int open_read_only(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, int flags, int *flags_out)
 {
     if ((flags & (SQLITE_OPEN_MAIN_DB | SQLITE_OPEN_MAIN_JOURNAL | SQLITE_OPEN_WAL)) != 0) {
@@ -146,7 +146,7 @@ static int read_open_file(sqlite3_file *file, void *bytes, int n_bytes, int *n_o
 int fx_sqlite_read_head(const char *path, void *bytes, int n_bytes, int *n_out)
 {
     fx_sqlite_place place;
-    union { /* what SQLite's own file systems need is under 200 bytes */
+    union { /* SQLite's own file systems need less than 200 bytes */
         sqlite3_file file;
         max_align_t aligned;
         char bytes[1024];
@@ -174,7 +174,7 @@ int fx_sqlite_read_head(const char *path, void *bytes, int n_bytes, int *n_out)
     return result;
 }
 
-/* A file of its own beside `path`; -1: none can be made. */
+/* Creates and unlinks a temporary file beside `path`; -1 if that fails. */
 static int make_probe(const char *path)
 {
     size_t n_bytes = strlen(path) + 64;

@@ -19,29 +19,29 @@ typedef struct fx_sqlite_place {
 } fx_sqlite_place;
 
 /*
- * Where a database is opened to be read: neither it nor its log or journal is opened for writing, created or deleted
- * there, and links are not resolved. A result code. Unless it is SQLITE_OK, only folder_fd is set, to -1.
+ * What to open a database with for reading: neither it nor its log or journal is then opened for writing, created or
+ * deleted, and links are not resolved. Returns a result code; on an error only folder_fd is set, to -1.
  */
 int fx_sqlite_place_to_read(const char *path, bool with_locks, fx_sqlite_place *out);
 
 /*
- * The first bytes of a database, `n_bytes` at most. 0, or an errno. The file is opened by SQLite: closing a descriptor of
- * our own would release the locks that a writer in this process holds.
+ * Reads the first bytes of a database, at most `n_bytes`. Returns 0 or an errno. SQLite opens the file: closing a
+ * descriptor of our own would release the locks that a writer in this process holds.
  */
 int fx_sqlite_read_head(const char *path, void *bytes, int n_bytes, int *n_out);
 
 /*
- * Whether files beside `path` can be locked: tried on one of its own, which is removed at once. True where that cannot
- * be made. A lock that cannot be had although nobody else knows the file is none, whatever the reason.
+ * Whether files beside `path` can be locked: tries it on a temporary file, which is removed at once. True if that file
+ * cannot be created. No other process knows the file, so any failure to lock it means that there are no locks.
  */
 bool fx_sqlite_can_lock(const char *path);
 
-/* Waits before a try at a lock that another process holds: a little longer each time. What it has waited in all then. */
+/* Waits before the next try at a lock that another process holds. Returns the total waiting time in ms. */
 int fx_sqlite_wait(int n_tries);
 
 /*
- * To be written: as sqlite3_open_v2(), a result code, and a handle (to be closed) also with most errors. *folder_fd_out is the
- * descriptor that the caller closes after the database, or -1.
+ * Opens a database for writing. Like sqlite3_open_v2() it returns a result code, and with most errors also a handle to
+ * be closed. *folder_fd_out is a descriptor that the caller closes after the database, or -1.
  */
 int fx_sqlite_open(const char *path, bool with_locks, int flags, sqlite3 **out, int *folder_fd_out);
 

@@ -5,6 +5,9 @@
 #include <string.h>
 
 #include "reader/check.h"
+#include "reader/folder.h"
+#include "reader/index.h"
+#include "reader/tensors.h"
 #include "index/schema.h"
 #include "util/error.h"
 #include "util/memory.h"

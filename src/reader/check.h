@@ -2,7 +2,7 @@
 #ifndef FX_READER_CHECK_H
 #define FX_READER_CHECK_H
 
-#include "reader/reader.h"
+#include "reader/tensors.h"
 
 struct fxtap_check {
     fxtap_reader *reader; /* borrowed, while checking */

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 
 #include "reader/check.h"
+#include "reader/tensors.h"
 #include "tensor/hash.h"
 #include "util/error.h"
 #include "util/memory.h"

@@ -4,7 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "reader/reader.h"
+#include "reader/folder.h"
+#include "reader/index.h"
 #include "util/error.h"
 #include "util/memory.h"
 

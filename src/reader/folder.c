@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "reader/reader.h"
+#include "reader/folder.h"
 #include "util/error.h"
 #include "util/memory.h"
 

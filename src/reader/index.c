@@ -11,7 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "reader/reader.h"
+#include "reader/folder.h"
+#include "reader/index.h"
 #include "index/schema.h"
 #include "index/sqlite_path.h"
 #include "util/error.h"

@@ -2,7 +2,7 @@
 #include <fcntl.h>
 #include <string.h>
 
-#include "reader/reader.h"
+#include "reader/tensors.h"
 #include "tensor/npy_file.h"
 #include "util/error.h"
 #include "util/memory.h"

@@ -3,7 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "reader/reader.h"
+#include "reader/folder.h"
+#include "reader/names.h"
 #include "util/error.h"
 #include "util/memory.h"
 

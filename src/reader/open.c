@@ -8,6 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "reader/folder.h"
+#include "reader/index.h"
 #include "reader/reader.h"
 #include "index/schema.h"
 #include "util/error.h"

@@ -6,7 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "reader/folder.h"
+#include "reader/index.h"
 #include "reader/reader.h"
+#include "reader/rows.h"
+#include "reader/tree.h"
 #include "util/error.h"
 #include "util/memory.h"
 

@@ -7,7 +7,10 @@
 #include <sys/stat.h>
 
 #include "fxtap/output.h"
-#include "reader/reader.h"
+#include "reader/folder.h"
+#include "reader/index.h"
+#include "reader/rows.h"
+#include "reader/tree.h"
 #include "util/error.h"
 #include "util/memory.h"
 #include "util/sort.h"

@@ -3,7 +3,13 @@
 #include <string.h>
 
 #include "fxtap/output.h"
-#include "reader/reader.h"
+#include "reader/folder.h"
+#include "reader/index.h"
+#include "reader/names.h"
+#include "reader/rows.h"
+#include "reader/tensors.h"
+#include "reader/tree.h"
+#include "reader/values.h"
 #include "util/error.h"
 #include "util/memory.h"
 #include "util/sort.h"

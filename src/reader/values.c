@@ -7,7 +7,10 @@
 #include <sys/stat.h>
 
 #include "index/file_names.h"
-#include "reader/reader.h"
+#include "reader/folder.h"
+#include "reader/index.h"
+#include "reader/tensors.h"
+#include "reader/values.h"
 #include "tensor/undefined.h"
 #include "util/error.h"
 #include "util/memory.h"

@@ -66,22 +66,23 @@ METRIC_CELL(rel_l2)
 METRIC_CELL(max_ulp)
 METRIC_CELL(mismatched)
 
-#define STATS_CELL(side, field)                                                                                        \
+#define STATS_CELL(side, field, is_known)                                                                              \
     static void cell_##side##_##field(fxtap_buffer *out, const fxtap_pair *pair)                                       \
     {                                                                                                                  \
-        if (pair->side##_stats != NULL) {                                                                              \
-            fxtap_buffer_double(out, pair->side##_stats->field);                                                       \
+        const fxtap_stats *stats = pair->side##_stats;                                                                 \
+        if (stats != NULL && (is_known)) {                                                                             \
+            fxtap_buffer_double(out, stats->field);                                                                    \
         }                                                                                                              \
     }
 
-STATS_CELL(target, max)
-STATS_CELL(target, min)
-STATS_CELL(target, mean)
-STATS_CELL(target, l2_norm)
-STATS_CELL(golden, max)
-STATS_CELL(golden, min)
-STATS_CELL(golden, mean)
-STATS_CELL(golden, l2_norm)
+STATS_CELL(target, max, stats->has_range)
+STATS_CELL(target, min, stats->has_range)
+STATS_CELL(target, mean, true)
+STATS_CELL(target, l2_norm, true)
+STATS_CELL(golden, max, stats->has_range)
+STATS_CELL(golden, min, stats->has_range)
+STATS_CELL(golden, mean, true)
+STATS_CELL(golden, l2_norm, true)
 
 static void result(fxtap_buffer *out, const fxtap_pair *pair)
 {

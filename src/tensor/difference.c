@@ -477,11 +477,14 @@ static void close_source(source *side)
     fx_free(side->values);
 }
 
+bool fx_difference_has_ulp(fxtap_dtype judged)
+{
+    return judged == FXTAP_FLOAT16 || judged == FXTAP_BFLOAT16 || judged == FXTAP_FLOAT32 || judged == FXTAP_FLOAT64;
+}
+
 static bool has_ulp(fxtap_dtype judged, fxtap_dtype golden, fxtap_dtype target)
 {
-    bool known = judged == FXTAP_FLOAT16 || judged == FXTAP_BFLOAT16 || judged == FXTAP_FLOAT32 ||
-                 judged == FXTAP_FLOAT64;
-    return known && fxtap_dtype_class_of(golden) == FXTAP_CLASS_FLOAT &&
+    return fx_difference_has_ulp(judged) && fxtap_dtype_class_of(golden) == FXTAP_CLASS_FLOAT &&
            fxtap_dtype_class_of(target) == FXTAP_CLASS_FLOAT;
 }
 

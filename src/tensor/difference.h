@@ -107,6 +107,9 @@ typedef struct fx_difference_result {
     fx_difference_point worst[FX_DIFFERENCE_WORST_MAX]; /* non-finite pairs come first, by index; error: infinite */
 } fx_difference_result;
 
+/* Whether `max_ulp` is measured in this dtype. */
+bool fx_difference_has_ulp(fxtap_dtype judged);
+
 void fx_difference_init(fx_difference *difference, const fx_difference_options *options);
 
 /*
