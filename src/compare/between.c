@@ -1,6 +1,6 @@
 /*
- * between.c - the operators above an input that one side alone has: a cast that somebody put in, a mutation, a decomposed
- * operator. They have no counterpart to be compared with, so an error that they make is seen first where they are read.
+ * between.c - operators that feed an input and that only one side has: an added cast, a mutation, a decomposed operator.
+ * They have no counterpart to compare with, so an error in them first shows where their results are read.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -10,13 +10,13 @@
 
 #define SHOWN_NODES 4
 
-typedef struct climb { /* from an input up one side's graph, to what has a counterpart */
+typedef struct climb { /* a walk from an input back through one side's graph, to nodes that have a counterpart */
     const fx_group_nodes *group;
     const fx_wiring *wiring;
     bool is_golden;
     const fxtap_node_info **nodes; /* by order; NULL: not dumped */
-    bool *is_paired; /* its values are held against others */
-    const bool *has_partner; /* one on the other side computes the same, though it was not dumped there; NULL: not known */
+    bool *is_paired; /* its values are compared */
+    const bool *has_partner; /* a node of the other side corresponds, even if it was not dumped there; NULL: unknown */
     bool *is_wanted; /* reached from the input */
     size_t n;
 } climb;
@@ -48,7 +48,7 @@ static void end(climb *c)
     fx_free(c->is_wanted);
 }
 
-/* Every node stands behind those that feed it: one pass from the input upwards reaches all. */
+/* Producers precede their consumers, so one backward pass reaches all. */
 static void climb_from(climb *c, size_t node, const char *position)
 {
     size_t start, n_inputs;

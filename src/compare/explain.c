@@ -1,4 +1,4 @@
-/* explain.c - in words, why two nodes are a pair, and which others were close. */
+/* explain.c - explains as text why two nodes are a pair, and lists the next best candidates. */
 #include <string.h>
 
 #include "compare/align.h"
@@ -49,7 +49,7 @@ static void add_weighing(fxtap_buffer *out, uint32_t evidence, int32_t score)
     fxtap_buffer_text(out, "\n");
 }
 
-/* The best of the other side's nodes, but for `partner`. */
+/* The best candidates on the other side, except `partner`. */
 static size_t find_rivals(const fx_traits sides[2], bool is_golden, size_t node, size_t partner, rival out[SHOWN_OTHERS])
 {
     const fx_traits *other = &sides[is_golden];
@@ -97,7 +97,7 @@ static void explain_node(const fx_traits sides[2], bool is_golden, size_t node, 
     }
 }
 
-/* The node of that name, or one that takes a result of it: of several results each has its own counterpart. */
+/* Whether this is the node with that name, or a getitem of it: each of several results has its own counterpart. */
 static bool is_meant(const fx_execution *execution, size_t i, const char *name)
 {
     size_t producer, index;
