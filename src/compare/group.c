@@ -1,10 +1,10 @@
 /*
  * group.c - which calls are compared with which.
  *
- * Ranks pair by number (a lone rank pairs with a lone rank). Where every graph of a rank has one of equal key on the other
- * side, step pairs with step, by number (a lone step asked for with a lone step asked for), and nodes by their place. Where
- * not, the execution of one iteration is aligned with that of the other, all its calls together. Without an index graphs pair
- * by number, then by order, never an unlike kind. What is left stands alone.
+ * Ranks pair by number (two single ranks pair with each other). If every graph of a rank has a graph with an equal key on
+ * the other side, steps pair by number (two single requested steps pair with each other) and nodes by position. Otherwise
+ * the execution of one iteration is aligned with that of the other, all its calls together. Without an index, graphs pair
+ * by number, then by order, and only if they are of the same kind. The rest have no counterpart.
  */
 #include <string.h>
 
@@ -22,8 +22,8 @@ typedef struct graph_entry {
     size_t first_set;
     size_t n_sets;
     size_t partner; /* index on the other side, or FX_MISSING */
-    uint64_t text;  /* hash of all modules and lines; 0: not known yet */
-    uint64_t given; /* of graphs that were compiled several times, what the first call was given; 0: not known */
+    uint64_t text;  /* hash of all modules and lines; 0: not computed yet */
+    uint64_t given; /* hash of the first call's inputs, for graphs that were compiled several times; 0: unknown */
     fxtap_pairing pairing;
     bool same_structure;
 } graph_entry;
@@ -73,7 +73,7 @@ static bool by_strict_key(const graph_entry *golden, const graph_entry *target)
            golden->info->occurrence == target->info->occurrence;
 }
 
-/* One graph that was compiled for each of several models, or layers. */
+/* Matches graphs that were compiled once for each of several models or layers. */
 static bool by_what_was_given(const graph_entry *golden, const graph_entry *target)
 {
     return both_have_keys(golden, target) && fx_same_hash(golden->info->strict_key, target->info->strict_key) &&
@@ -85,7 +85,7 @@ static bool by_structural_key(const graph_entry *golden, const graph_entry *targ
     return fx_same_structure(golden->info, target->info);
 }
 
-/* Graphs of equal structure may be of several models: those of the same modules and lines go first. */
+/* Graphs of equal structure may belong to several models: those with the same modules and lines pair first. */
 static bool by_structure_and_text(const graph_entry *golden, const graph_entry *target)
 {
     return golden->text != 0 && golden->text == target->text && by_structural_key(golden, target);
@@ -131,20 +131,20 @@ static fxtap_status add_group(fx_comparison *comparison, const fx_group_work *wo
     return FXTAP_OK;
 }
 
-/* By number or by its folder. */
+/* Whether a step was requested, by number or by its folder. */
 static bool is_step_asked_for(const fx_side *side)
 {
     const fxtap_step_info *first = side->n_sets == 0 ? NULL : side->sets[0].step;
     return side->query.step >= 0 || (first != NULL && strcmp(first->folder, fxtap_reader_path(side->reader)) == 0);
 }
 
-/* An array of one set, which lives as long as the comparison. NULL: no memory. */
+/* An array of one step, which lives as long as the comparison. NULL: no memory. */
 static const fx_set *const *one_set(fx_comparison *comparison, const fx_set *set)
 {
     return fx_arena_memdup(&comparison->arena, &set, sizeof(const fx_set *));
 }
 
-/* A graph that one side alone ran: what it computed is missing, unless it is target's own or an unneeded backward. */
+/* For a graph that only one side ran: its results are missing, unless target added it or it is a backward not needed. */
 static bool is_extra(const graph_entry *golden, const graph_entry *target, bool other_has_backward)
 {
     const graph_entry *alone = golden != NULL ? golden : target;
@@ -153,10 +153,10 @@ static bool is_extra(const graph_entry *golden, const graph_entry *target, bool 
     return is_known && (golden == NULL || (is_backward && !other_has_backward));
 }
 
-typedef struct pairing_graphs { /* one rank of either side */
+typedef struct pairing_graphs { /* one rank of each side */
     fx_comparison *comparison;
     graph_list golden, target;
-    int32_t rank; /* under which the pairs are reported */
+    int32_t rank; /* rank number of the reported pairs */
     bool are_replicas;
 } pairing_graphs;
 
@@ -170,10 +170,10 @@ static bool has_backward(const graph_list *list)
     return false;
 }
 
-/* The calls of both sides that stand against each other: arrays in the comparison's arena. */
+/* Which calls of the two sides are paired; the arrays are in the comparison's arena. */
 typedef struct call_partners {
-    size_t *of_golden; /* index of target's, or FX_MISSING */
-    bool *is_taken;    /* of target's: one of golden's stands against it */
+    size_t *of_golden; /* for each call of golden, the index of target's, or FX_MISSING */
+    bool *is_taken;    /* for each call of target: it is paired */
 } call_partners;
 
 static bool create_partners(fx_comparison *c, size_t n_golden, size_t n_target, call_partners *out)
@@ -203,7 +203,7 @@ static const fx_set *const *pointers_to(fx_comparison *c, const fx_set *sets, si
     return pointers;
 }
 
-/* Steps of one pair of graphs: those that were given the same weights, the rest by number. */
+/* Pairs the steps of two graphs: first those with the same weights, the rest by number. */
 static fxtap_status find_partners(fx_comparison *c, const graph_entry *golden, const graph_entry *target, call_partners *out)
 {
     const fx_set *left = &c->golden.sets[golden->first_set], *right = &c->target.sets[target->first_set];
@@ -229,7 +229,7 @@ static fxtap_status find_partners(fx_comparison *c, const graph_entry *golden, c
     return status;
 }
 
-/* Pairs the steps of one pair of graphs; either side may be missing. Steps stand in order on both sides. */
+/* Adds groups for the steps of two graphs; either graph may be missing. Steps are in order on both sides. */
 static fxtap_status pair_steps(pairing_graphs *p, const graph_entry *golden, const graph_entry *target)
 {
     fx_comparison *c = p->comparison;
@@ -247,7 +247,7 @@ static fxtap_status pair_steps(pairing_graphs *p, const graph_entry *golden, con
         const fx_set *left = g < n_golden ? &c->golden.sets[golden->first_set + g] : NULL;
         const fx_set *right = t < n_target ? &c->target.sets[target->first_set + t] : NULL;
         if (right != NULL && partners.is_taken[t]) {
-            t++; /* stands with its partner */
+            t++; /* added together with its partner */
             continue;
         }
         bool is_first = right == NULL || (left != NULL && (left->step == NULL || right->step == NULL ||
@@ -295,7 +295,7 @@ static bool any_alone(const graph_list *list)
     return false;
 }
 
-/* Every call is numbered, and of a graph with a record. */
+/* Whether every call has a number and a graph with a record. */
 static bool is_recorded(const fx_side *side, const graph_list *list)
 {
     bool is_one = list->n_items > 0;
@@ -362,7 +362,7 @@ static const fx_set *const *first_calls(fx_comparison *c, const fx_calls *calls)
     return sets;
 }
 
-/* Iterations whose first calls were given the same weights, the rest in order. */
+/* Pairs iterations whose first calls have the same weights, the rest in order. */
 static fxtap_status find_iterations(fx_comparison *c, const fx_calls *golden, const fx_calls *target, call_partners *out)
 {
     const fx_set *const *left = first_calls(c, golden), *const *right = first_calls(c, target);
@@ -376,7 +376,7 @@ static fxtap_status find_iterations(fx_comparison *c, const fx_calls *golden, co
     return status;
 }
 
-/* FX_MISSING: that side has none. */
+/* FX_MISSING: no iteration on that side. */
 static fxtap_status add_iteration(pairing_graphs *p, const fx_calls *golden, size_t g, const fx_calls *target, size_t t)
 {
     fx_group_work work = {.rank = p->rank, .pairing = FXTAP_PAIR_WIRING};
@@ -498,7 +498,7 @@ static fxtap_status pair_rank(pairing_graphs *p)
 
 /* ---- ranks ---- */
 
-/* The graphs of the rank that begins at `first`; all of them where `lone`. */
+/* The graphs of the rank that begins at `first`; all of them if `lone`. */
 static graph_list rank_at(const graph_list *list, size_t first, bool lone)
 {
     size_t end = first;
@@ -518,7 +518,7 @@ static bool has_one_rank(const graph_list *list)
     return true;
 }
 
-/* Both sides' graphs stand in order of their ranks. */
+/* Both sides' graphs are sorted by rank. */
 fxtap_status fx_pair_groups(fx_comparison *comparison)
 {
     graph_list golden, target;
@@ -542,7 +542,7 @@ fxtap_status fx_pair_groups(fx_comparison *comparison)
     return status;
 }
 
-/* Replicas: the graphs of every other rank are held against the first rank's. Both sides list the same tensors. */
+/* Replicas: compares the graphs of every other rank with the first rank's. Both sides list the same tensors. */
 fxtap_status fx_pair_ranks(fx_comparison *comparison)
 {
     graph_list list, other;
