@@ -144,7 +144,7 @@ static const fx_set *const *one_set(fx_comparison *comparison, const fx_set *set
     return fx_arena_memdup(&comparison->arena, &set, sizeof(const fx_set *));
 }
 
-/* For a graph that only one side ran: its results are missing, unless target added it or it is a backward not needed. */
+/* Whether the other side did not have to run this graph: target added it, or it is a backward and the other side has none. */
 static bool is_extra(const graph_entry *golden, const graph_entry *target, bool other_has_backward)
 {
     const graph_entry *alone = golden != NULL ? golden : target;

@@ -57,7 +57,7 @@ static int64_t rank_of(const fx_side *side, const fxtap_step_info *step)
     return fxtap_reader_rank(side->reader, step->graph->rank_i)->rank;
 }
 
-/* ": there are steps 0 to 2": what there is in place of the last part that was asked for; nothing where that is not known. */
+/* ": there are steps 0 to 2": what exists instead of the last part of the request; empty if unknown. */
 static void tell_what_is_there(const fx_side *side, char *out, size_t n_bytes)
 {
     static const char *const names[] = {"step", "graph", "rank"};
@@ -107,7 +107,7 @@ fxtap_status fx_side_check(const fx_comparison *comparison, const fx_side *side)
                                      parts[i].name, parts[i].value);
         }
     }
-    char pair[128] = ""; /* two numbers may have been meant as a range */
+    char pair[128] = ""; /* the user may have meant two numbers as a range */
     if (query->step >= 0 && options->golden_step != options->target_step) {
         snprintf(pair, sizeof pair, " (golden's step %" PRId64 " was to be compared with target's step %" PRId64 ")",
                  options->golden_step, options->target_step);

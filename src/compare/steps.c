@@ -36,7 +36,7 @@ static fxtap_status class_of(fxtap_reader *reader, const fxtap_graph_info *graph
     return status;
 }
 
-/* The class of the first graph that has a node which matches; 0: none has. */
+/* The class of the first graph that has a matching node; 0: none. */
 static fxtap_status matching_class(fxtap_reader *reader, const fx_calls *calls, const char *pattern, uint64_t *out)
 {
     fxtap_status status = FXTAP_OK;
@@ -60,7 +60,7 @@ static fxtap_status matching_class(fxtap_reader *reader, const fx_calls *calls, 
     return status;
 }
 
-/* The smallest number of calls after which the sequence repeats itself, at least once; 0: it does not. */
+/* The smallest number of calls after which the sequence repeats, at least once; 0: it does not repeat. */
 static size_t find_period(const fx_calls *calls, size_t *border)
 {
     size_t n = calls->n, length = 0;
@@ -84,7 +84,7 @@ static void split_by_period(fx_calls *calls, size_t period)
     calls->first[calls->n_steps] = calls->n;
 }
 
-/* A step begins with each call of `class`; with `after_another`, only where the call before was of another. */
+/* Begins a step with each call of `class`; with `after_another`, only if the previous call was of another class. */
 static void split_by_class(fx_calls *calls, uint64_t class, bool after_another)
 {
     calls->n_steps = 0;
@@ -154,11 +154,11 @@ static double count_nodes(const fx_calls *calls, size_t end)
     return n;
 }
 
-/* By its size, whether what does not repeat is one iteration of the other side, or all that the other side repeats: layers. */
+/* Decides by size whether the sequence that does not repeat is one iteration of the other side, or all of them (layers). */
 static bool is_one_iteration(const fx_calls *once, const fx_calls *repeating)
 {
     double size = count_nodes(once, once->n), first = count_nodes(repeating, repeating->first[1]);
-    return size * size < first * count_nodes(repeating, repeating->n); /* nearer to the one, as factors go */
+    return size * size < first * count_nodes(repeating, repeating->n); /* nearer to one iteration than to all, by ratio */
 }
 
 void fx_calls_balance(fx_calls *golden, fx_calls *target)
@@ -178,6 +178,6 @@ void fx_calls_balance(fx_calls *golden, fx_calls *target)
         take_as_one(golden, golden->n_steps);
         take_as_one(target, target->n_steps);
     } else if (more->n_steps % fewer->n_steps == 0 && has_single_calls(more)) {
-        take_as_one(more, more->n_steps / fewer->n_steps); /* layers that are compiled each by itself */
+        take_as_one(more, more->n_steps / fewer->n_steps); /* layers that are compiled separately */
     }
 }
