@@ -1,4 +1,4 @@
-/* text.c - the report for a terminal: the answer first, then what it rests on. */
+/* text.c - the report for a terminal: the verdict first, then the details. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -20,7 +20,7 @@ static uint64_t judged_count(const fxtap_report *report)
     return report->counts[FXTAP_SAME] + report->counts[FXTAP_CLOSE] + bad_count(report);
 }
 
-/* What no tensor disagrees about, although the sides are not the same. */
+/* The headline if no tensor differs in value, but the sides are not the same. */
 static void incomplete_headline(const fx_page *p)
 {
     const uint64_t *counts = p->report->counts;
@@ -73,7 +73,7 @@ static void headline(const fx_page *p)
     fxtap_buffer_text(p->out, report->stopped_early ? " (stopped at the first)\n" : "\n");
 }
 
-/* "Label   item, item, item" broken at the page's width. */
+/* "Label   item, item, item", wrapped at the page's width. */
 typedef struct flow {
     const fx_page *page;
     int32_t column;
@@ -115,7 +115,7 @@ static void end_flow(flow *f)
     fxtap_buffer_text(f->page->out, f->is_first ? "nothing\n" : "\n");
 }
 
-/* Elements that hold nothing, in pairs that were judged all the same. */
+/* Undefined elements in pairs that were judged by their other elements. */
 static void undefined_elements(const fx_page *p)
 {
     uint64_t n_elems = 0, n_tensors = 0;
@@ -208,7 +208,7 @@ static void surplus_steps(const fx_page *p, bool is_golden)
     fxtap_buffer_clear(&line);
 }
 
-/* The first few pairs of a verdict that asks for a look; with `only_missing`, of those that should have a counterpart. */
+/* The first few pairs with a verdict; with `only_missing`, only those that should have a counterpart. */
 static void examples(const fx_page *p, fxtap_verdict verdict, bool only_missing)
 {
     uint64_t n = 0, shown = 0;
@@ -259,7 +259,7 @@ static void troubles(const fx_page *p)
     static const struct {
         fxtap_verdict verdict;
         const char *title;
-        bool only_missing; /* what is written differently is listed elsewhere */
+        bool only_missing; /* programs written differently are listed elsewhere */
         bool is_told;      /* by the origins, where there are any */
     } kinds[] = {
         {FXTAP_DIFFERENT, "Different", false, true},
@@ -290,7 +290,7 @@ static void troubles(const fx_page *p)
     warnings(p);
 }
 
-/* Where most of golden has no counterpart, all that follows rests on little: that comes first. */
+/* A note, printed first, if most of golden has no counterpart and the result is weak. */
 static void thinness(const fx_page *p)
 {
     uint64_t n_results = 0, n_paired = 0;
