@@ -84,8 +84,8 @@ static fxtap_status find_name(const fx_side *side, const char *name, bool *found
 {
     fxtap_status status = FXTAP_OK;
     const fxtap_graph_info *before = NULL;
-    for (size_t i = 0; i < side->n_sets && status == FXTAP_OK && !*found; i++) {
-        const fxtap_graph_info *graph = side->sets[i].step == NULL ? NULL : side->sets[i].step->graph;
+    for (size_t i = 0; i < side->n_steps && status == FXTAP_OK && !*found; i++) {
+        const fxtap_graph_info *graph = side->steps[i].info == NULL ? NULL : side->steps[i].info->graph;
         const fxtap_node_info *const *nodes;
         size_t n = 0;
         if (graph != NULL && graph != before) {
@@ -132,7 +132,7 @@ static fxtap_status begin(fx_comparison *c, fxtap_reader *golden, fxtap_reader *
     if (status == FXTAP_OK) {
         status = fx_side_check(c, &c->target);
     }
-    if (status == FXTAP_OK && c->golden.n_sets == 0 && c->target.n_sets == 0) {
+    if (status == FXTAP_OK && c->golden.n_steps == 0 && c->target.n_steps == 0) {
         status = fx_error_at(FXTAP_E_NOT_FOUND, fxtap_reader_path(golden), "no tensors to compare on either side");
     }
     status = status == FXTAP_OK ? check_pattern(c, c->options->step_of) : status;

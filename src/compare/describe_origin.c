@@ -136,8 +136,8 @@ static fxtap_status name_feeders(fx_batch *batch, const fx_group_nodes *group, c
     if (left != NULL && right != NULL && strcmp(left, right) != 0) {
         origin->between = fx_arena_printf(arena, "it reads %s in golden, %s in target", left, right);
     }
-    bool is_told = left == NULL || right == NULL || strcmp(left, right) == 0 || origin->between != NULL;
-    return is_told ? FXTAP_OK : FXTAP_E_NOMEM;
+    bool is_done = left == NULL || right == NULL || strcmp(left, right) == 0 || origin->between != NULL;
+    return is_done ? FXTAP_OK : FXTAP_E_NOMEM;
 }
 
 /*

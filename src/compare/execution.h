@@ -48,7 +48,7 @@ typedef struct fx_exec_node {
 } fx_exec_node;
 
 typedef struct fx_exec_call {
-    const fx_set *set;
+    const fx_side_step *step;
     const fxtap_graph_info *graph; /* NULL: plain files */
     const fxtap_graph *record;     /* NULL: none */
     size_t first_tensor, end_tensor;
@@ -66,7 +66,7 @@ typedef struct fx_execution {
 } fx_execution;
 
 /*
- * The execution of calls whose `set` and tensors are given. All arrays live in `arena`. With `with_wiring`, every node
+ * The execution of calls whose `step` and tensors are given. All arrays live in `arena`. With `with_wiring`, every node
  * of every graph is described, records are loaded and calls are linked by the values passed between them; without it, only
  * nodes that have tensors are described. FXTAP_E_NOMEM, or the reader's error. The caller clears it in any case.
  */

@@ -20,7 +20,7 @@ static void add_node(fxtap_buffer *out, const fx_traits *traits, size_t i)
     const fx_exec_call *call = &traits->execution->calls[node_at(traits, i)->call];
     fxtap_buffer_printf(out, "%s", node_at(traits, i)->name);
     if (call->graph != NULL) {
-        fxtap_buffer_printf(out, " (graph %u, step %lld)", (unsigned)call->graph->graph, (long long)call->set->step->step);
+        fxtap_buffer_printf(out, " (graph %u, step %lld)", (unsigned)call->graph->graph, (long long)call->step->info->step);
     }
 }
 
@@ -114,8 +114,8 @@ void fx_explain(const fx_traits sides[2], const char *name, fxtap_buffer *out)
         const fx_execution *execution = sides[side].execution;
         for (size_t i = 0; i < execution->n_nodes; i++) {
             size_t partner = execution->nodes[i].partner;
-            bool is_told = side == 1 && partner != FX_MISSING && strcmp(node_at(&sides[0], partner)->name, name) == 0;
-            if (is_meant(execution, i, name) && !is_told) {
+            bool is_listed = side == 1 && partner != FX_MISSING && strcmp(node_at(&sides[0], partner)->name, name) == 0;
+            if (is_meant(execution, i, name) && !is_listed) {
                 explain_node(sides, side == 0, i, out);
             }
         }

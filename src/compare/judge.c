@@ -292,5 +292,5 @@ fxtap_status fx_judge(const fx_batch *batch, size_t i, fx_judge_memory *memory)
     status = status == FXTAP_OK ? add_statistics(&job) : status;
     fxtap_npy_close(job.golden_file);
     fxtap_npy_close(job.target_file);
-    return status == FXTAP_OK && is_other ? fx_tell_literal(job.arena, job.golden, job.target, job.pair) : status;
+    return status == FXTAP_OK && is_other ? fx_describe_literal(job.arena, job.golden, job.target, job.pair) : status;
 }

@@ -86,17 +86,17 @@ static bool add_side(fxtap_buffer *out, const fxtap_tensor_info *tensor)
     return is_number;
 }
 
-fxtap_status fx_tell_literal(fx_arena *arena, const fxtap_tensor_info *golden, const fxtap_tensor_info *target, fxtap_pair *pair)
+fxtap_status fx_describe_literal(fx_arena *arena, const fxtap_tensor_info *golden, const fxtap_tensor_info *target, fxtap_pair *pair)
 {
     bool is_named = golden->arg_name != NULL && golden->arg_name[0] != '\0';
     fxtap_buffer out;
     fxtap_buffer_init(&out);
     fxtap_buffer_printf(&out, "%s: golden ", is_named ? golden->arg_name : golden->position);
-    bool is_told = add_side(&out, golden);
+    bool is_complete = add_side(&out, golden);
     fxtap_buffer_text(&out, ", target ");
-    is_told = is_told && add_side(&out, target);
+    is_complete = is_complete && add_side(&out, target);
     fxtap_status status = fxtap_buffer_status(&out);
-    if (is_told && status == FXTAP_OK) {
+    if (is_complete && status == FXTAP_OK) {
         pair->detail = fx_arena_strdup(arena, out.bytes);
         status = pair->detail == NULL ? FXTAP_E_NOMEM : FXTAP_OK;
     }

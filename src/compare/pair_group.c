@@ -299,16 +299,16 @@ static fxtap_status add_targets_before(pairing *p, size_t end)
 static fxtap_status add_report_group(const pairing *p, const fx_exec_call *golden, const fx_exec_call *target, size_t first_pair)
 {
     const fx_group_work *work = p->group->group;
-    const fx_set *first = golden != NULL ? golden->set : target->set;
+    const fx_side_step *first = golden != NULL ? golden->step : target->step;
     return fx_report_add_group(p->batch->comparison->report, &(fxtap_group){
         .rank = work->rank,
-        .graph = graph_number(first->step),
-        .target_graph = target == NULL ? 0 : graph_number(target->set->step),
-        .step = golden == NULL ? -1 : step_number(golden->set->step),
-        .target_step = target == NULL ? -1 : step_number(target->set->step),
+        .graph = graph_number(first->info),
+        .target_graph = target == NULL ? 0 : graph_number(target->step->info),
+        .step = golden == NULL ? -1 : step_number(golden->step->info),
+        .target_step = target == NULL ? -1 : step_number(target->step->info),
         .pairing = work->pairing,
         .unit = work->number,
-        .call = first->step == NULL ? -1 : first->step->call,
+        .call = first->info == NULL ? -1 : first->info->call,
         .first_pair = p->batch->first_pair + first_pair,
         .n_pairs = p->batch->n_pairs - first_pair,
     });

@@ -12,7 +12,7 @@
 
 static int compare_calls(const void *left, const void *right)
 {
-    const fxtap_step_info *a = (*(const fx_set *const *)left)->step, *b = (*(const fx_set *const *)right)->step;
+    const fxtap_step_info *a = (*(const fx_side_step *const *)left)->info, *b = (*(const fx_side_step *const *)right)->info;
     if (a->call != b->call) {
         return a->call < b->call ? -1 : 1;
     }
@@ -45,10 +45,10 @@ static fxtap_status matching_class(fxtap_reader *reader, const fx_calls *calls, 
     for (size_t i = 0; i < calls->n && *out == 0 && status == FXTAP_OK; i++) {
         const fxtap_node_info *const *nodes;
         size_t n = 0;
-        if (calls->sets[i]->step->graph == before) {
+        if (calls->items[i]->info->graph == before) {
             continue;
         }
-        before = calls->sets[i]->step->graph;
+        before = calls->items[i]->info->graph;
         status = fxtap_reader_nodes(reader, before, &nodes, &n);
         for (size_t k = 0; k < n && status == FXTAP_OK; k++) {
             if (fxtap_node_matches(pattern, nodes[k])) {
@@ -97,20 +97,20 @@ static void split_by_class(fx_calls *calls, uint64_t class, bool after_another)
     calls->first[calls->n_steps] = calls->n;
 }
 
-fxtap_status fx_calls_create(fx_arena *arena, fxtap_reader *reader, const fx_set **sets, size_t n, const char *step_of,
+fxtap_status fx_calls_create(fx_arena *arena, fxtap_reader *reader, const fx_side_step **items, size_t n, const char *step_of,
                              fx_calls *out)
 {
-    *out = (fx_calls){.sets = sets, .n = n, .classes = fx_arena_calloc(arena, n + 1, sizeof *out->classes),
+    *out = (fx_calls){.items = items, .n = n, .classes = fx_arena_calloc(arena, n + 1, sizeof *out->classes),
                       .first = fx_arena_calloc(arena, n + 2, sizeof *out->first)};
     size_t *border = fx_arena_calloc(arena, n + 1, sizeof *border);
     if (out->classes == NULL || out->first == NULL || border == NULL) {
         return FXTAP_E_NOMEM;
     }
-    qsort(sets, n, sizeof *sets, compare_calls);
+    qsort(items, n, sizeof *items, compare_calls);
     fxtap_status status = FXTAP_OK;
     for (size_t i = 0; i < n && status == FXTAP_OK; i++) {
-        bool is_again = i > 0 && sets[i]->step->graph == sets[i - 1]->step->graph;
-        status = is_again ? FXTAP_OK : class_of(reader, sets[i]->step->graph, &out->classes[i]);
+        bool is_again = i > 0 && items[i]->info->graph == items[i - 1]->info->graph;
+        status = is_again ? FXTAP_OK : class_of(reader, items[i]->info->graph, &out->classes[i]);
         out->classes[i] = is_again ? out->classes[i - 1] : out->classes[i];
     }
     uint64_t class = 0;
@@ -149,7 +149,7 @@ static double count_nodes(const fx_calls *calls, size_t end)
 {
     double n = 0.0;
     for (size_t i = 0; i < end; i++) {
-        n += (double)calls->sets[i]->step->graph->n_nodes;
+        n += (double)calls->items[i]->info->graph->n_nodes;
     }
     return n;
 }

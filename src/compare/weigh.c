@@ -11,7 +11,7 @@
 
 #define SHOWN_USERS 16 /* readers examined: a mask may have thousands */
 #define SHOWN_TERMS 32 /* terms of a sum */
-#define CLIMB 6        /* operators that one side may have in between */
+#define MAX_BETWEEN 6  /* operators that one side may have in between */
 
 enum weight {
     W_VALUE = 16, W_NEAR = 9, W_ROUGHLY_NEAR = 4, W_TRIVIAL_VALUE = 3, W_STRANGER = -4,
@@ -211,8 +211,8 @@ static agreement compare_sources(const weighing *w, size_t a, size_t b)
         return is_other ? AGAINST : UNKNOWN;
     }
     uint64_t family = is_sum ? g->family : 0;
-    agreement found = partner == FX_MISSING ? UNKNOWN : reaches(w->target, b, partner, family, CLIMB);
-    found = found != UNKNOWN || other == FX_MISSING ? found : reaches(w->golden, a, other, family, CLIMB);
+    agreement found = partner == FX_MISSING ? UNKNOWN : reaches(w->target, b, partner, family, MAX_BETWEEN);
+    found = found != UNKNOWN || other == FX_MISSING ? found : reaches(w->golden, a, other, family, MAX_BETWEEN);
     bool is_open = !is_sum && (partner == FX_MISSING || other == FX_MISSING);
     return found != UNKNOWN || is_open ? found : AGAINST;
 }
@@ -357,7 +357,7 @@ static agreement compare_user(const weighing *w, fx_user user)
     return best;
 }
 
-/* A term without a counterpart in corresponding sums is not misread: the terms are grouped differently. */
+/* If the sums have equal or near values, operands with other statistics are not misread: the terms are grouped differently. */
 static bool is_settled_sum(const weighing *w, size_t reader)
 {
     bool is_stranger = (w->out.evidence & FX_EV_STRANGER) != 0 && w->golden->items[w->g].is_commutative;

@@ -232,11 +232,11 @@ static void write_row(page *p, size_t index)
     const fxtap_pair *pair = &p->report->pairs[index];
     fxtap_buffer *out = p->out;
     size_t tensor = tensor_number(p, pair);
-    bool is_told = pair->detail[0] != '\0' || pair->histograms != NULL;
+    bool has_details = pair->detail[0] != '\0' || pair->histograms != NULL;
     fxtap_buffer_printf(out, "[%zu,%zu,%d", tensor, p->group_of[index], (int)pair->verdict);
-    if (!pair->measured && !is_told) {
+    if (!pair->measured && !has_details) {
         fxtap_buffer_text(out, ",null");
-    } else if (!is_equal(pair) || is_told) {
+    } else if (!is_equal(pair) || has_details) {
         number(out, pair->measured ? pair->rel_l2 : NAN);
         number(out, pair->measured ? pair->max_abs_err : NAN);
         number(out, pair->measured ? pair->max_rel_err : NAN);
@@ -245,7 +245,7 @@ static void write_row(page *p, size_t index)
         fxtap_buffer_printf(out, ",%" PRId64, pair->measured ? (int64_t)pair->mismatched : -1);
         number(out, pair->measured && pair->io != FXTAP_INPUT ? pair->growth : NAN);
         worst(out, pair);
-        if (is_told || pair->nan_mismatched + pair->inf_mismatched > 0) {
+        if (has_details || pair->nan_mismatched + pair->inf_mismatched > 0) {
             fxtap_buffer_printf(out, ",%zu", intern(p, &p->texts, pair->detail, strlen(pair->detail)));
             histogram(out, pair->histograms);
             fxtap_buffer_printf(out, ",%" PRIu64 ",%" PRIu64, pair->nan_mismatched, pair->inf_mismatched);

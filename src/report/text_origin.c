@@ -324,7 +324,7 @@ typedef struct selection {
 } selection;
 
 /* Counts an origin with the shown origin that represents it; false if there is none. */
-static bool is_stood_for(const fxtap_report *report, selection *chosen, const fxtap_origin *origin)
+static bool is_represented(const fxtap_report *report, selection *chosen, const fxtap_origin *origin)
 {
     for (size_t i = 0; i < chosen->n_shown; i++) {
         shown_origin *shown = &chosen->shown[i];
@@ -346,7 +346,7 @@ static void choose(const fxtap_report *report, selection *out)
         const fxtap_origin *origin = &report->origins[i];
         if (origin->follows) {
             out->n_following++;
-        } else if (is_stood_for(report, out, origin)) {
+        } else if (is_represented(report, out, origin)) {
             continue;
         } else if (out->n_shown < SHOWN_ORIGINS) {
             out->shown[out->n_shown++] = (shown_origin){.origin = origin};

@@ -132,7 +132,7 @@ static void alone_line(const fx_page *p, fxtap_verdict verdict)
     fxtap_buffer_clear(&names);
 }
 
-/* With `strict` a literal that differs is a difference, which the origins do not list. */
+/* With `strict` a literal that differs is a difference; if there are origins, they do not list it. */
 static bool is_other_literal(const fxtap_report *report, const fxtap_pair *pair)
 {
     return pair->verdict == FXTAP_REWRITTEN ||
@@ -149,8 +149,8 @@ static void literal_line(const fx_page *p, const fxtap_pair *pair, uint64_t n)
 {
     fxtap_buffer line;
     fxtap_buffer_init(&line);
-    bool is_told = pair->detail[0] != '\0';
-    fxtap_buffer_printf(&line, "%s%s%s", is_told ? pair->node : pair->name, is_told ? " " : "", pair->detail);
+    bool has_detail = pair->detail[0] != '\0';
+    fxtap_buffer_printf(&line, "%s%s%s", has_detail ? pair->node : pair->name, has_detail ? " " : "", pair->detail);
     if (n > 1) {
         fxtap_buffer_printf(&line, ", in %" PRIu64 " calls", n);
     }
