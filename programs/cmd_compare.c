@@ -1,4 +1,4 @@
-/* cmd_compare.c - fxtap compare: which operator went wrong first, and every pair that was looked at. */
+/* cmd_compare.c - fxtap compare: finds the first operator that went wrong, and reports every pair. */
 #include "command.h"
 
 #include <errno.h>
@@ -18,23 +18,23 @@
 
 typedef struct request {
     fxtap_compare_options options;
-    fxtap_rule rule; /* of the command line */
+    fxtap_rule rule; /* from the command line */
     const char *rules_path;
-    const char *paths[N_FORMATS]; /* NULL: not asked for */
+    const char *paths[N_FORMATS]; /* NULL: not requested */
     const char *shard;            /* "K/N" */
     int64_t n_threads; /* -1: not given */
     bool across_ranks;
     bool force;
     bool quiet;
-    const char *merge_path; /* a folder of shards, 0, 1, 2 ..., which are put together instead of comparing */
-    const char *out_path;   /* of a shard */
+    const char *merge_path; /* a folder of shards 0, 1, 2 ... to merge instead of comparing */
+    const char *out_path;   /* where to write a shard */
     char **inputs;
     size_t n_inputs;
 } request;
 
 static const fxtap_report_format formats[N_FORMATS] = {FXTAP_REPORT_JSON, FXTAP_REPORT_CSV, FXTAP_REPORT_HTML};
 
-/* K/N: the K-th of N parts, from 0. */
+/* Parses K/N: part K of N, counted from 0. */
 static bool read_shard(request *r)
 {
     int64_t k, n;
@@ -60,7 +60,7 @@ static bool names_two(const fxtap_compare_options *o)
            o->golden_rank != o->target_rank;
 }
 
-/* What the paths and options ask for fits together; EXIT_SAME, or EXIT_TROUBLE after saying why not. */
+/* Checks that paths and options go together; EXIT_SAME, or EXIT_TROUBLE after an error message. */
 static int check_request(request *r)
 {
     if (r->n_threads == 0 || r->n_threads > 1024) {
@@ -97,7 +97,7 @@ static int check_request(request *r)
     return n_stdout > 1 ? usage_error("compare", "only one report can go to standard output") : EXIT_SAME;
 }
 
-/* A file that may not be written over is found before the work, not after it. */
+/* Finds a file that must not be overwritten before the comparison, not after it. */
 static int check_outputs(const request *r)
 {
     const char *all[N_FORMATS + 1] = {r->paths[0], r->paths[1], r->paths[2], r->out_path};
@@ -109,7 +109,7 @@ static int check_outputs(const request *r)
     return EXIT_SAME;
 }
 
-/* The rule of the command line first: a later one that matches wins. */
+/* The command line's rule comes first: a later rule that matches wins. */
 static fxtap_status gather_rules(request *r, fxtap_rule **out, size_t *n_out)
 {
     fxtap_rule *loaded = NULL;
@@ -169,7 +169,7 @@ static fxtap_status read_whole(const char *path, fxtap_buffer *out)
     return failed ? FXTAP_E_IO : fxtap_buffer_status(out);
 }
 
-/* The files 0, 1, 2 ... of a folder, as far as they go; EXIT_SAME, or EXIT_TROUBLE after saying why. */
+/* Reads files 0, 1, 2 ... of a folder until one is missing; EXIT_SAME, or EXIT_TROUBLE after an error message. */
 static int read_shards(const char *folder, fxtap_buffer **out, size_t *n_out)
 {
     for (size_t n = 0;; n++) {
@@ -213,7 +213,7 @@ static int merge_shards(const request *r, fxtap_report **out)
     return result;
 }
 
-/* Prints one form of the report into a file, or to standard output. */
+/* Writes the report in one format to a file or to standard output. */
 static int write_report(const request *r, const fxtap_report *report, fxtap_report_format format, const char *path,
                         FILE *notes)
 {
@@ -358,7 +358,7 @@ int cmd_compare(int argc, char **argv)
         {0, "csv", OPTION_TEXT, &r.paths[1], "FILE", "one row a pair"},
         {0, "html", OPTION_TEXT, &r.paths[2], "FILE", "a page to look at, in one file"},
         {0, "force", OPTION_FLAG, &r.force, NULL, "write over reports that are there"},
-        {0, "shard", OPTION_TEXT, &r.shard, "K/N", NULL}, /* fxtap.compare's, between its processes */
+        {0, "shard", OPTION_TEXT, &r.shard, "K/N", NULL}, /* used by fxtap.compare between its processes */
         {0, "out", OPTION_TEXT, &r.out_path, "FILE", NULL},
         {0, "merge", OPTION_TEXT, &r.merge_path, "FOLDER", NULL},
     };

@@ -1,4 +1,4 @@
-/* align.c - making pairs of nodes, the surest first, each from what is known when its turn comes. */
+/* align.c - pairs the nodes of two executions greedily, the highest score first. */
 #include "compare/align.h"
 
 #include <stdlib.h>
@@ -11,26 +11,26 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-#define SURE 10        /* score of pairs that are made while there are any such */
-#define LIKELY 6       /* then of these, where the wiring or the value speaks for them */
-#define MOST_CROSS 64  /* candidates of one key that are all weighed; of more, in order alone */
-#define MOST_USERS 64  /* the same for readers of two values */
-#define REACH 32       /* nodes looked at for what stands between two pairs */
+#define SURE 10        /* pairs with this score are made first */
+#define LIKELY 6       /* then pairs with this score that the wiring or the value supports */
+#define MOST_CROSS 64  /* candidates with the same key that are all scored; if there are more, only those in the same order */
+#define MOST_USERS 64  /* the same for the readers of two values */
+#define REACH 32       /* nodes examined between two pairs */
 
 typedef struct candidate {
     int32_t score;
     uint32_t g, t;
-    bool is_only; /* no other node without a partner, of either side, has the operator, line, module and shape */
+    bool is_only; /* no other unpaired node of either side has its operator, line, module and shape */
 } candidate;
 
 typedef struct alignment {
     fx_execution *golden, *target;
     fx_traits traits[2];
     fx_arena arena;
-    candidate *heap; /* the best on top; of equal ones the earlier */
+    candidate *heap; /* the best on top; among equals the earlier one */
     size_t n_heap, heap_capacity;
     int32_t floor;
-    bool takes_only; /* a candidate may be made a pair for being the only one of its key */
+    bool takes_only; /* a candidate may become a pair because it is the only one with its key */
 } alignment;
 
 void fx_join(fx_execution *golden, size_t g, fx_execution *target, size_t t, uint32_t evidence, int32_t score)
@@ -86,7 +86,7 @@ static bool is_free(const alignment *a, size_t g, size_t t)
     return a->golden->nodes[g].partner == FX_MISSING && a->target->nodes[t].partner == FX_MISSING;
 }
 
-/* Whether a pair of this weight may be made now: a likely one only where value or wiring speak for it, and nothing against. */
+/* Whether the score permits a pair now: a likely pair needs support from value or wiring, and nothing against it. */
 static bool is_enough(const alignment *a, const fx_weighing *found, bool is_only)
 {
     bool is_one_operator = (found->evidence & (FX_EV_OPERATOR | FX_EV_FAMILY)) != 0;
@@ -95,7 +95,7 @@ static bool is_enough(const alignment *a, const fx_weighing *found, bool is_only
            (found->score >= a->floor && is_supported && (found->n_against == 0 || fx_is_misreading(found->evidence)));
 }
 
-/* Weighs two nodes that may be a pair; false: no memory. */
+/* Scores two nodes that may be a pair; false: no memory. */
 static bool weigh(alignment *a, size_t g, size_t t, bool is_only)
 {
     if (!is_free(a, g, t)) {
@@ -121,7 +121,7 @@ static size_t run_length(const fx_keyed *keys, size_t n)
     return length;
 }
 
-/* All of one key against all, where they are few; else those of equal number. */
+/* Every node of a key with every other if they are few; else those with the same index. */
 static bool consider_run(alignment *a, const fx_keyed *left, size_t n_left, const fx_keyed *right, size_t n_right)
 {
     bool done = true;
@@ -136,7 +136,7 @@ static bool consider_run(alignment *a, const fx_keyed *left, size_t n_left, cons
             }
         } else if (i < n_right) {
             done = consider(a, left[i].node, right[i].node);
-            if (n_right != n_left && n_right >= n_left - i) { /* and from the end, where one side has more */
+            if (n_right != n_left && n_right >= n_left - i) { /* and counted from the end, if one side has more */
                 done = done && consider(a, left[i].node, right[n_right - (n_left - i)].node);
             }
         }
@@ -167,7 +167,7 @@ static bool consider_keys(alignment *a, fx_key_function key_of)
 
 /* ---- candidates by wiring ---- */
 
-/* What two paired nodes read at the same places. */
+/* What two paired nodes read at the same positions. */
 static bool consider_sources(alignment *a, size_t g, size_t t)
 {
     const fx_wiring *golden = a->golden->wiring, *target = a->target->wiring;
@@ -176,10 +176,10 @@ static bool consider_sources(alignment *a, size_t g, size_t t)
     bool is_any = a->traits[0].items[g].is_commutative || n_left * n_right == 1, done = true;
     for (size_t i = 0; i < n_left && done; i++) {
         size_t first = i < MOST_USERS ? 0 : i, end = i < MOST_USERS || i >= n_right ? n_right : i + 1;
-        for (size_t k = first; k < end && done; k++) { /* of many inputs, each against the one of its number alone */
+        for (size_t k = first; k < end && done; k++) { /* if there are many inputs, only those with the same index */
             bool is_place = is_any || strcmp(fx_wiring_position(golden, g, i), fx_wiring_position(target, t, k)) == 0;
             if (is_place) {
-                done = consider(a, left[i], right[k]) && /* as they stand, and what they pass on */
+                done = consider(a, left[i], right[k]) && /* the producers themselves, and the values that they pass on */
                        consider(a, a->traits[0].items[left[i]].source, a->traits[1].items[right[k]].source);
             }
         }
@@ -187,7 +187,7 @@ static bool consider_sources(alignment *a, size_t g, size_t t)
     return done;
 }
 
-/* What reads two paired values, by operators of one family. */
+/* The readers of two paired values whose operators are of one family. */
 static bool consider_users(alignment *a, size_t g, size_t t)
 {
     const fx_traits *golden = &a->traits[0], *target = &a->traits[1];
@@ -218,7 +218,7 @@ static bool consider_neighbours(alignment *a, size_t g, size_t t)
 
 /* ---- making pairs ---- */
 
-/* Pairs what is on the heap, and what each pair brings up, until nothing is left. */
+/* Pairs the candidates on the heap and those that each new pair adds, until the heap is empty. */
 static bool settle(alignment *a)
 {
     bool done = true;
@@ -231,7 +231,7 @@ static bool settle(alignment *a)
         if (!is_enough(a, &found, top.is_only)) {
             continue;
         }
-        if (found.score < top.score) { /* something was learnt since: its turn comes later */
+        if (found.score < top.score) { /* the score has dropped since: back onto the heap */
             done = push(a, (candidate){found.score, top.g, top.t, top.is_only});
             continue;
         }
@@ -253,10 +253,10 @@ static bool consider_all_neighbours(alignment *a)
 
 /* ---- between pairs ---- */
 
-/* Nodes without a partner that follow the nearest pair before them on both sides: in order, by operator and shape. */
+/* Pairs unpaired nodes after the same preceding pair on both sides: in order, by operator and shape. */
 static bool fill_gaps(alignment *a)
 {
-    size_t next = 0; /* in target, behind the last pair or match */
+    size_t next = 0; /* in target, after the last pair or match */
     bool done = true;
     for (size_t g = 0; g < a->golden->n_nodes && done; g++) {
         if (a->golden->nodes[g].partner != FX_MISSING) {
@@ -282,9 +282,9 @@ static bool fill_gaps(alignment *a)
     return done;
 }
 
-/* ---- looking back ---- */
+/* ---- confirmation ---- */
 
-/* Weighs every pair again, now that its neighbours are known: what nothing confirms is no pair. */
+/* Scores every pair again, now that its neighbours are known, and removes pairs without support. */
 static void confirm(alignment *a)
 {
     for (size_t g = 0; g < a->golden->n_nodes; g++) {
@@ -304,9 +304,9 @@ static void confirm(alignment *a)
     }
 }
 
-/* ---- what was given ---- */
+/* ---- the map, and plain files ---- */
 
-/* The free node of target that has this name; FX_MISSING: none. */
+/* The unpaired target node with this name; FX_MISSING: none. */
 static size_t find_named(const alignment *a, const fx_keyed *names, size_t n_names, const char *wanted)
 {
     uint64_t key = XXH3_64bits(wanted, strlen(wanted)) | 1u;
@@ -353,7 +353,7 @@ static bool is_plain_file(const fx_exec_node *node)
     return node->info == NULL && node->n_tensors > 0;
 }
 
-/* Of a plain file nothing is known but its name. */
+/* A plain file has only its name. */
 static bool join_plain_files(alignment *a)
 {
     size_t n_names = 0;
@@ -375,19 +375,19 @@ static bool join_plain_files(alignment *a)
     return true;
 }
 
-/* ---- what the graphs give back ---- */
+/* ---- what the graphs return ---- */
 
-/* The last node of a call that has a record is what its graph gives back; SIZE_MAX: there is none. */
+/* The output node of a call, which is the last of its record; SIZE_MAX: none. */
 static size_t output_of(const fx_traits *traits, const fx_exec_call *call)
 {
     size_t last = call->first_node + call->n_nodes - 1;
     return call->n_nodes > 0 && traits->items[last].is_output ? last : SIZE_MAX;
 }
 
-/* What the graphs give back is one list of results, from the last call backwards, forward calls and backward ones apart. */
+/* Pairs the output nodes from the last call backwards, forward and backward calls separately. */
 static void join_outputs(alignment *a)
 {
-    size_t n_right[2] = {a->target->n_calls, a->target->n_calls}; /* of forward calls, of backward ones */
+    size_t n_right[2] = {a->target->n_calls, a->target->n_calls}; /* forward calls, backward calls */
     for (size_t i = a->golden->n_calls; i-- > 0;) {
         const fx_exec_call *call = &a->golden->calls[i];
         bool is_backward = call->graph != NULL && call->graph->kind == FXTAP_GRAPH_BACKWARD;
@@ -404,7 +404,7 @@ static void join_outputs(alignment *a)
     }
 }
 
-/* What two graphs give back at the same place, and nothing else stands for, is one quantity, however strange the values are. */
+/* Unpaired results that two graphs return at the same position are the same quantity, however different their values. */
 static void join_results_of(alignment *a, size_t g, size_t t)
 {
     size_t n_left, n_right, n = fx_count_results(&a->traits[0], g, &a->traits[1], t);

@@ -1,4 +1,4 @@
-/* align_calls.c - the calls of two executions whose graphs are of equal structure: their nodes pair by place. */
+/* align_calls.c - calls of two executions whose graphs have equal structure: their nodes pair by position. */
 #include "compare/align.h"
 
 #include <string.h>
@@ -8,8 +8,8 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-#define MOST_CELLS ((size_t)1 << 22) /* of more calls a step, the nodes have to tell */
-#define MOST_READ 8                  /* what a graph is given that is looked at */
+#define MOST_CELLS ((size_t)1 << 22) /* if a step has more calls, only the nodes are aligned */
+#define MOST_READ 8                  /* graph inputs examined */
 
 void fx_align_by_place(fx_execution *golden, const fx_exec_call *golden_call, fx_execution *target,
                        const fx_exec_call *target_call)
@@ -26,7 +26,7 @@ void fx_align_by_place(fx_execution *golden, const fx_exec_call *golden_call, fx
     }
 }
 
-/* What a call was given, as one number: its weights, or, of a backward without any, its first inputs. 0: not known. */
+/* A hash of a call's weights or, for a backward without weights, of its first inputs. 0: unknown. */
 static uint64_t sign_call(const fx_execution *execution, const fx_exec_call *call, bool weights)
 {
     uint64_t signature = 0;
@@ -46,7 +46,7 @@ static uint64_t sign_call(const fx_execution *execution, const fx_exec_call *cal
 typedef struct call_pairing {
     fx_execution *sides[2];
     uint64_t *signatures[2];
-    bool *is_known[2]; /* a call of equal structure on the other side was given the same */
+    bool *is_known[2]; /* a call of equal structure on the other side has the same inputs */
     size_t n[2];
 } call_pairing;
 
@@ -83,7 +83,7 @@ static bool create(fx_arena *arena, call_pairing *p)
     return true;
 }
 
-/* A call that was given what another one was is no other's counterpart: a layer more, or another order. */
+/* A call whose inputs match one call is no counterpart of another: there may be an extra layer, or another order. */
 static uint32_t weight_of(const call_pairing *p, size_t i, size_t k)
 {
     if (!same_structure(p, i, k)) {
@@ -99,7 +99,7 @@ static void join_calls(const call_pairing *p, size_t i, size_t k)
     p->is_known[0][i] = p->is_known[1][k] = false;
 }
 
-/* What is left, whatever the order. */
+/* Pairs the remaining calls in any order. */
 static void join_reordered(const call_pairing *p)
 {
     for (size_t i = 0; i < p->n[0]; i++) {
@@ -118,7 +118,7 @@ bool fx_align_calls(fx_arena *arena, fx_execution *golden, fx_execution *target)
     if (!fx_mul_size(n + 1, m + 1, &cells) || cells > MOST_CELLS) {
         return true;
     }
-    uint32_t *best = fx_arena_calloc(arena, cells, sizeof *best); /* the heaviest common sequence of what follows */
+    uint32_t *best = fx_arena_calloc(arena, cells, sizeof *best); /* weight of the heaviest common subsequence from here on */
     if (best == NULL || !create(arena, &p)) {
         return false;
     }

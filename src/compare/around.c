@@ -1,4 +1,4 @@
-/* around.c - what a reader wants to see beside an origin: the graph around it, and how the values are spread. */
+/* around.c - details of an origin: the graph around it, and the distribution of the values. */
 #include <fcntl.h>
 #include <math.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@
 #define N_BINS 48
 #define FAR INT32_MAX
 
-/* Hops upwards from `node` into depth[], negative. */
+/* Stores the distance of the producers of `node` in depth[], as negative numbers. */
 static void mark_above(const fx_wiring *wiring, int32_t *depth, size_t node)
 {
     depth[node] = 0;
@@ -79,7 +79,7 @@ static selection select_nodes(const int32_t *depth, size_t n, size_t node)
     for (size_t i = 0; i < n; i++) {
         n_before += i < node && depth[i] != FAR;
     }
-    size_t skip = n_before > MAX_NODES / 2 ? n_before - MAX_NODES / 2 : 0; /* the origin is always among them */
+    size_t skip = n_before > MAX_NODES / 2 ? n_before - MAX_NODES / 2 : 0; /* the origin is always included */
     for (size_t i = 0; i < n && chosen.n_nodes < MAX_NODES; i++) {
         if (depth[i] == FAR) {
             continue;
@@ -179,7 +179,7 @@ static fxtap_status count_values(const char *path, uint32_t flags, double low, d
     return status;
 }
 
-/* Fills the histograms of one pair where both files can be read; only NOMEM fails. */
+/* Fills the histograms of one pair if both files can be read; fails only with FXTAP_E_NOMEM. */
 static fxtap_status add_histogram(fx_arena *arena, fxtap_pair *pair, uint32_t flags)
 {
     double low = INFINITY, high = -INFINITY;

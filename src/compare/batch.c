@@ -1,6 +1,6 @@
 /*
- * batch.c - a comparison, a batch of groups at a time: so that what is known of tensors takes no more memory with many
- * steps than with few. While threads judge one batch, the next is listed and paired.
+ * batch.c - runs a comparison one batch of groups at a time, so that the memory for tensor infos does not grow with the
+ * number of steps. While threads judge one batch, the next is listed and paired.
  */
 #include "compare/batch.h"
 
@@ -9,7 +9,7 @@
 #include "util/error.h"
 #include "util/memory.h"
 
-static size_t batch_pairs = 1024; /* a batch ends with the group that reaches it */
+static size_t batch_pairs = 1024; /* a batch ends with the group that reaches this limit */
 
 size_t fx_batch_limit(size_t n_pairs)
 {
@@ -77,19 +77,19 @@ static fx_batch *create_batch(fx_comparison *comparison)
 
 /* ---- preparing ---- */
 
-/* The tensors of some calls, one after the other; the calls stand in the batch's arena. */
-static fxtap_status list_calls(fx_batch *batch, const fx_side *side, const fx_set *const *sets, size_t n_sets,
+/* Lists the tensors of some calls one after the other; the calls are allocated in the batch's arena. */
+static fxtap_status list_calls(fx_batch *batch, const fx_side *side, const fx_side_step *const *steps, size_t n_steps,
                                fxtap_tensor_list *list, fx_exec_call **out)
 {
-    fx_exec_call *calls = fx_arena_calloc(&batch->arena, n_sets + 1, sizeof *calls);
+    fx_exec_call *calls = fx_arena_calloc(&batch->arena, n_steps + 1, sizeof *calls);
     fxtap_status status = calls == NULL ? FXTAP_E_NOMEM : FXTAP_OK;
-    for (size_t i = 0; i < n_sets && status == FXTAP_OK; i++) {
-        calls[i] = (fx_exec_call){.set = sets[i], .graph = sets[i]->step == NULL ? NULL : sets[i]->step->graph,
+    for (size_t i = 0; i < n_steps && status == FXTAP_OK; i++) {
+        calls[i] = (fx_exec_call){.step = steps[i], .graph = steps[i]->info == NULL ? NULL : steps[i]->info->graph,
                                   .first_tensor = fxtap_tensor_list_count(list)};
         if (calls[i].graph != NULL && fxtap_reader_record(side->reader, calls[i].graph, &calls[i].record) == FXTAP_E_NOMEM) {
             return FXTAP_E_NOMEM;
         }
-        status = fxtap_reader_list_step(side->reader, sets[i]->step, &side->query, list);
+        status = fxtap_reader_list_step(side->reader, steps[i]->info, &side->query, list);
         calls[i].end_tensor = fxtap_tensor_list_count(list);
     }
     *out = calls;
@@ -119,7 +119,7 @@ static bool in_shard(const fxtap_compare_options *options, size_t group)
     return options->n_shards == 0 || group % options->n_shards == options->shard;
 }
 
-/* Lists and pairs the next groups; NULL in *out when all have been. */
+/* Lists and pairs the next groups; *out is NULL if none are left. */
 static fxtap_status prepare(fx_comparison *c, fx_batch **out)
 {
     *out = NULL;
@@ -143,9 +143,9 @@ static fxtap_status prepare(fx_comparison *c, fx_batch **out)
     return FXTAP_OK;
 }
 
-/* ---- what follows judging ---- */
+/* ---- after judging ---- */
 
-/* The first batch's array becomes the report's: where there is one step, there is one batch. */
+/* The first batch's array becomes the report's: with one step there is only one batch. */
 static fxtap_status append_pairs(fx_batch *batch)
 {
     fxtap_report *report = batch->comparison->report;
@@ -178,7 +178,7 @@ static fxtap_status finish(fx_batch *batch)
     return status == FXTAP_OK ? append_pairs(batch) : status;
 }
 
-/* Judges `batch`, and prepares the one after it meanwhile. */
+/* Judges `batch` and prepares the next one at the same time. */
 static fxtap_status judge_and_prepare(fx_comparison *c, fx_batch *batch, fx_batch **next_out)
 {
     fx_judging *judging = NULL;

@@ -1,6 +1,6 @@
 /*
- * between.c - the operators above an input that one side alone has: a cast that somebody put in, a mutation, a decomposed
- * operator. They have no counterpart to be compared with, so an error that they make is seen first where they are read.
+ * between.c - operators that feed an input and that only one side has: an added cast, a mutation, a decomposed operator.
+ * They have no counterpart to compare with, so an error in them first shows where their results are read.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -10,18 +10,18 @@
 
 #define SHOWN_NODES 4
 
-typedef struct climb { /* from an input up one side's graph, to what has a counterpart */
+typedef struct walk { /* a walk from an input back through one side's graph, to nodes that have a counterpart */
     const fx_group_nodes *group;
     const fx_wiring *wiring;
     bool is_golden;
     const fxtap_node_info **nodes; /* by order; NULL: not dumped */
-    bool *is_paired; /* its values are held against others */
-    const bool *has_partner; /* one on the other side computes the same, though it was not dumped there; NULL: not known */
+    bool *is_paired; /* its values are compared */
+    const bool *has_partner; /* a node of the other side corresponds, even if it was not dumped there; NULL: unknown */
     bool *is_wanted; /* reached from the input */
     size_t n;
-} climb;
+} walk;
 
-static bool begin(climb *c)
+static bool begin(walk *c)
 {
     c->n = fx_wiring_node_count(c->wiring);
     c->nodes = fx_calloc(c->n, sizeof *c->nodes);
@@ -41,15 +41,15 @@ static bool begin(climb *c)
     return true;
 }
 
-static void end(climb *c)
+static void end(walk *c)
 {
     fx_free(c->nodes);
     fx_free(c->is_paired);
     fx_free(c->is_wanted);
 }
 
-/* Every node stands behind those that feed it: one pass from the input upwards reaches all. */
-static void climb_from(climb *c, size_t node, const char *position)
+/* Producers precede their consumers, so one backward pass reaches all. */
+static void walk_from(walk *c, size_t node, const char *position)
 {
     size_t start, n_inputs;
     if (position != NULL && fx_wiring_producer(c->wiring, node, position, &start)) {
@@ -68,7 +68,7 @@ static void climb_from(climb *c, size_t node, const char *position)
     }
 }
 
-static void name_nodes(const climb *c, fx_between *between)
+static void name_nodes(const walk *c, fx_between *between)
 {
     fxtap_buffer *out = &between->words;
     size_t n_found = 0, before = out->length;
@@ -92,11 +92,11 @@ static void name_nodes(const climb *c, fx_between *between)
 fxtap_status fx_name_between(const fx_group_nodes *group, const fx_wiring *wiring, bool is_golden, size_t node,
                              const char *position, fx_between *out)
 {
-    climb c = {.group = group, .wiring = wiring, .is_golden = is_golden,
+    walk c = {.group = group, .wiring = wiring, .is_golden = is_golden,
                .has_partner = is_golden ? group->has_golden_partner : group->has_target_partner};
     bool done = begin(&c);
     if (done) {
-        climb_from(&c, node, position);
+        walk_from(&c, node, position);
         name_nodes(&c, out);
     }
     end(&c);

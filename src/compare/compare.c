@@ -69,7 +69,7 @@ static fxtap_status copy_rules(fxtap_report *report, const fxtap_compare_options
     return copied ? FXTAP_OK : FXTAP_E_NOMEM;
 }
 
-/* FXTAP_E_NOT_FOUND, with what is like it, where a pattern matches on neither side. */
+/* FXTAP_E_NOT_FOUND, with similar names, if a pattern matches on neither side. */
 static fxtap_status check_pattern(const fx_comparison *c, const char *pattern)
 {
     if (pattern == NULL ||
@@ -84,8 +84,8 @@ static fxtap_status find_name(const fx_side *side, const char *name, bool *found
 {
     fxtap_status status = FXTAP_OK;
     const fxtap_graph_info *before = NULL;
-    for (size_t i = 0; i < side->n_sets && status == FXTAP_OK && !*found; i++) {
-        const fxtap_graph_info *graph = side->sets[i].step == NULL ? NULL : side->sets[i].step->graph;
+    for (size_t i = 0; i < side->n_steps && status == FXTAP_OK && !*found; i++) {
+        const fxtap_graph_info *graph = side->steps[i].info == NULL ? NULL : side->steps[i].info->graph;
         const fxtap_node_info *const *nodes;
         size_t n = 0;
         if (graph != NULL && graph != before) {
@@ -132,7 +132,7 @@ static fxtap_status begin(fx_comparison *c, fxtap_reader *golden, fxtap_reader *
     if (status == FXTAP_OK) {
         status = fx_side_check(c, &c->target);
     }
-    if (status == FXTAP_OK && c->golden.n_sets == 0 && c->target.n_sets == 0) {
+    if (status == FXTAP_OK && c->golden.n_steps == 0 && c->target.n_steps == 0) {
         status = fx_error_at(FXTAP_E_NOT_FOUND, fxtap_reader_path(golden), "no tensors to compare on either side");
     }
     status = status == FXTAP_OK ? check_pattern(c, c->options->step_of) : status;
@@ -154,7 +154,7 @@ static fxtap_status add_details(fx_comparison *c, bool is_whole)
     return status;
 }
 
-/* Of graphs that have equal structure there is nothing to weigh. */
+/* Graphs with equal structure are not scored. */
 static fxtap_status keep_explanation(fx_comparison *c)
 {
     fxtap_buffer *lines = &c->explanation;
@@ -179,7 +179,7 @@ static fxtap_status complete(fx_comparison *c)
     if (status == FXTAP_OK) {
         status = add_details(c, is_whole);
     }
-    if (status == FXTAP_OK && is_whole) { /* a shard sees a part of what a line may match */
+    if (status == FXTAP_OK && is_whole) { /* a shard sees only some of the names that a line may match */
         status = fx_map_warn(c->map, c->options->map_path, c->report);
     }
     if (status == FXTAP_OK) {
@@ -202,7 +202,7 @@ static fxtap_status complete(fx_comparison *c)
     return status;
 }
 
-/* Nothing compared is not the same as no difference: a pattern that matches on neither side, no pairs at all. */
+/* Comparing nothing is an error, not "same": a pattern that matches on neither side, or no pairs at all. */
 static fxtap_status check_pairs(const fx_comparison *c)
 {
     const char *pattern = c->options->pattern;
@@ -249,7 +249,7 @@ static fxtap_status compare(fxtap_reader *golden, fxtap_reader *target, const fx
     fx_arena_init(&c.arena);
     atomic_init(&c.stop, false);
     fxtap_buffer_init(&c.explanation);
-    fx_float_mode callers = fx_float_mode_begin(); /* judging threads inherit it */
+    fx_float_mode callers = fx_float_mode_begin(); /* inherited by judging threads */
     status = begin(&c, golden, target);
     if (status == FXTAP_OK) {
         status = run(&c, pair_up, out);
@@ -275,7 +275,7 @@ fxtap_status fxtap_compare(fxtap_reader *golden, fxtap_reader *target, const fxt
     return compare(golden, target, options, fx_pair_groups, out);
 }
 
-/* Two readers: while one side's rank is read its index stays open. */
+/* Opens a second reader: a side's index stays open while its rank is read. */
 fxtap_status fxtap_compare_ranks(fxtap_reader *reader, const fxtap_compare_options *options, fxtap_report **out)
 {
     FX_REQUIRE(reader);

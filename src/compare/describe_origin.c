@@ -1,4 +1,4 @@
-/* describe_origin.c - what a report says of an origin beside its numbers: the literal, what lies between, the other place. */
+/* describe_origin.c - the texts of an origin: a literal that differs, operators in between, the target side's location. */
 #include <string.h>
 
 #include "compare/batch.h"
@@ -35,7 +35,7 @@ const char *fx_argument_name(const fx_batch *batch, size_t i)
     return tensor->arg_name != NULL && tensor->arg_name[0] != '\0' ? tensor->arg_name : tensor->position;
 }
 
-/* In words, the first literal argument that differs or that one side alone has; NULL where there is none. */
+/* Describes the first literal argument that differs or that only one side has; NULL: none. */
 static const char *differing_literal(const fx_batch *batch, const fx_node_pair *node)
 {
     fx_arena *arena = &batch->comparison->report->arena;
@@ -58,14 +58,14 @@ static const char *differing_literal(const fx_batch *batch, const fx_node_pair *
     return NULL;
 }
 
-/* Where golden's pair has another position, as with other operators, target's own. */
+/* The position on the target side if it differs, as it may for different operators. */
 const char *fx_target_position(const fx_batch *batch, const fxtap_pair *pair)
 {
     const fxtap_tensor_info *tensor = fx_batch_target(batch, batch->sources[pair - batch->pairs].target);
     return tensor != NULL ? tensor->position : pair->position;
 }
 
-/* The name of a node of golden's or of target's calls; NULL: not known. */
+/* The name of a node of golden's or target's calls; NULL: unknown. */
 static const char *name_of(fx_arena *arena, const fx_group_nodes *group, bool is_golden, size_t node)
 {
     const fx_exec_call *call = is_golden ? call_of(group->golden_calls, group->group->n_golden, node)
@@ -86,7 +86,7 @@ static bool is_dumped(const fx_group_nodes *group, size_t golden_node)
     return false;
 }
 
-/* The last operator above an input that was not dumped on either side, which may have made the difference. */
+/* Names the last operator before an input that neither side dumped: it may have caused the difference. */
 static fxtap_status name_undumped(fx_batch *batch, const fx_group_nodes *group, const fx_node_pair *node, const char *position,
                                   const fx_wiring *golden, fxtap_origin *origin)
 {
@@ -116,7 +116,7 @@ static fxtap_status name_undumped(fx_batch *batch, const fx_group_nodes *group, 
     return FXTAP_OK;
 }
 
-/* Nothing lies between: the two read other values, or somebody changed the value where it lay. */
+/* No operator is in between: the two nodes read different values, or the value was changed in place. */
 static fxtap_status name_feeders(fx_batch *batch, const fx_group_nodes *group, const fx_node_pair *node, const fxtap_pair *pair,
                                  const fx_wiring *golden, const fx_wiring *target, fxtap_origin *origin)
 {
@@ -130,19 +130,19 @@ static fxtap_status name_feeders(fx_batch *batch, const fx_group_nodes *group, c
     const char *left = name_of(arena, group, true, from), *right = name_of(arena, group, false, to);
     for (size_t i = 0; i < group->n_nodes; i++) {
         if (group->nodes[i].golden_node == from && group->nodes[i].target_node == to) {
-            return FXTAP_OK; /* one value, which was changed in between */
+            return FXTAP_OK; /* the same value, changed in between */
         }
     }
     if (left != NULL && right != NULL && strcmp(left, right) != 0) {
         origin->between = fx_arena_printf(arena, "it reads %s in golden, %s in target", left, right);
     }
-    bool is_told = left == NULL || right == NULL || strcmp(left, right) == 0 || origin->between != NULL;
-    return is_told ? FXTAP_OK : FXTAP_E_NOMEM;
+    bool is_done = left == NULL || right == NULL || strcmp(left, right) == 0 || origin->between != NULL;
+    return is_done ? FXTAP_OK : FXTAP_E_NOMEM;
 }
 
 /*
- * The operators above that have no counterpart, and where the first of them stands: above an input that differs, or above the
- * node itself (`pair` is a result).
+ * Names the operators without a counterpart that feed an input that differs, or the node itself (`pair` is a result), and
+ * the location of the first.
  */
 static fxtap_status name_between(fx_batch *batch, fx_group_nodes *group, const fx_node_pair *node, const fxtap_pair *pair, fxtap_origin *origin)
 {
@@ -174,7 +174,7 @@ static fxtap_status name_between(fx_batch *batch, fx_group_nodes *group, const f
     return status;
 }
 
-/* Where target's operator stands, if the text of its line is another one. */
+/* Notes the location of target's operator if the text of its line differs. */
 static bool note_other_place(fx_arena *arena, const fx_node_pair *node, fxtap_origin *origin)
 {
     const fxtap_node_info *golden = node->golden, *target = node->target;

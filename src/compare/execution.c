@@ -1,4 +1,4 @@
-/* execution.c - the calls of one side as one execution: nodes numbered through, values followed from call to call. */
+/* execution.c - the calls of one side as one execution: consecutive node numbers, values traced from call to call. */
 #include "compare/execution.h"
 
 #include <stdlib.h>
@@ -11,13 +11,13 @@
 
 /* ---- nodes ---- */
 
-/* Whether a tensor belongs to another node than the one listed before it; a plain file is a node of its own. */
+/* Whether a tensor belongs to another node than the tensor before it; each plain file is a node. */
 static bool begins_node(const fxtap_tensor_info *tensor, const fxtap_tensor_info *before)
 {
     return before == NULL || tensor->node == NULL || tensor->node != before->node;
 }
 
-/* How many nodes a call needs: those of its graph, and behind them any whose recorded place cannot be theirs. */
+/* Number of nodes of a call: those of its graph, then any whose recorded position in the graph is invalid. */
 static size_t count_nodes(const fx_execution *execution, const fx_exec_call *call)
 {
     size_t n_graph = call->graph == NULL ? 0 : call->graph->n_nodes, n_others = 0, next = 0;
@@ -61,7 +61,7 @@ static void place_tensors(fx_execution *execution, const fx_exec_call *call)
     }
 }
 
-/* Nodes that have no tensors take part in the wiring, with operator, line and module. */
+/* Describes the nodes without tensors, which are part of the wiring: operator, line and module. */
 static fxtap_status describe_others(fx_execution *execution, fxtap_reader *reader, const fx_exec_call *call)
 {
     if (call->graph == NULL) {
@@ -105,7 +105,7 @@ static const fxtap_tensor_info *result_at(const fx_execution *execution, const f
     return NULL;
 }
 
-/* The item that a getitem takes; false where it is none, or its index is not a number. */
+/* The item that a getitem takes; false if the node is not a getitem, or its index is not a number. */
 bool fx_execution_item(const fx_execution *execution, size_t node, size_t *producer_out, size_t *index_out)
 {
     const fx_exec_node *at = &execution->nodes[node];
@@ -122,7 +122,7 @@ bool fx_execution_item(const fx_execution *execution, size_t node, size_t *produ
     return true;
 }
 
-/* What a placeholder stands for is known from what its first reader took in. */
+/* The value of a placeholder is known from the input of its first reader. */
 static const fxtap_tensor_info *input_at(const fx_execution *execution, const fx_exec_node *node, const char *position)
 {
     for (size_t i = node->first_tensor; i < node->first_tensor + node->n_tensors; i++) {
@@ -156,13 +156,13 @@ bool fx_tensor_is_trivial(const fxtap_tensor_info *tensor)
 
 /* ---- from call to call ---- */
 
-typedef struct known_value { /* begins with its key, as a table wants it */
+typedef struct known_value { /* fx_table requires the key as first field */
     fxtap_hash128 hash;
     size_t node;
     const fxtap_tensor_info *tensor;
 } known_value;
 
-/* Equal bytes are one value only in one shape, order of elements and dtype. */
+/* Equal bytes are equal values only if shape, order of elements and dtype are equal too. */
 static bool is_same_form(const fxtap_tensor_info *a, const fxtap_tensor_info *b)
 {
     return a->dtype == b->dtype && a->fortran_order == b->fortran_order && fx_same_shape(a, b);
@@ -186,7 +186,7 @@ static fxtap_status note_value(fx_table *values, const fxtap_tensor_info *tensor
     return FXTAP_OK;
 }
 
-/* What each placeholder of a call was given: values[i] for the i-th node of the call. */
+/* Finds the value of each placeholder of a call: values[i] for the i-th node of the call. */
 static void find_given(const fx_execution *execution, const fx_exec_call *call, const fxtap_tensor_info **given)
 {
     for (size_t i = 0; i < call->n_nodes; i++) {

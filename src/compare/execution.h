@@ -1,8 +1,8 @@
 /*
- * execution.h - one side of what is aligned: some calls in order, the nodes of their graphs numbered through, the
- * tensors that each has in the side's list, and what feeds what, within a call and from call to call.
+ * execution.h - one side of an alignment: some calls in order, the nodes of their graphs with consecutive numbers, the
+ * tensors of each node in the side's list, and the wiring within a call and from call to call.
  *
- * An execution borrows the list's tensors: it is used before the list grows again. Names and infos are the reader's.
+ * An execution borrows the list's tensors and is invalid once the list grows. The reader owns names and infos.
  */
 #ifndef FX_COMPARE_EXECUTION_H
 #define FX_COMPARE_EXECUTION_H
@@ -11,44 +11,44 @@
 
 #include "compare/report.h"
 
-/* Why two nodes are a pair: what speaks for it, and what speaks against it. */
+/* Evidence that two nodes are a pair, and evidence against it. */
 typedef enum fx_evidence {
-    FX_EV_STRUCTURE = 1u << 0,    /* the same place in graphs of equal structure */
+    FX_EV_STRUCTURE = 1u << 0,    /* the same position in graphs of equal structure */
     FX_EV_MAP = 1u << 1,          /* the given map */
     FX_EV_VALUE = 1u << 2,        /* equal hashes of values that are not trivial */
-    FX_EV_NEAR = 1u << 3,         /* statistics that only the same quantity has */
-    FX_EV_STRANGER = 1u << 4,     /* against: statistics of other quantities */
+    FX_EV_NEAR = 1u << 3,         /* statistics that only the same quantity can have */
+    FX_EV_STRANGER = 1u << 4,     /* against: statistics of a different quantity */
     FX_EV_OPERATOR = 1u << 5,     /* the same operator */
     FX_EV_FAMILY = 1u << 6,       /* another form of it */
-    FX_EV_MODULE = 1u << 7,       /* the same module path, but for what wraps the model */
-    FX_EV_LINE = 1u << 8,         /* the same text of the line, in a function of the same name */
+    FX_EV_MODULE = 1u << 7,       /* the same module path, ignoring wrappers of the model */
+    FX_EV_LINE = 1u << 8,         /* the same line text, in a function of the same name */
     FX_EV_SHAPE = 1u << 9,
-    FX_EV_INPUTS = 1u << 10,      /* an input that is paired */
-    FX_EV_USERS = 1u << 11,       /* a paired operator reads both at the same place */
-    FX_EV_INPUT_AGAINST = 1u << 12, /* against: an input is paired elsewhere */
+    FX_EV_INPUTS = 1u << 10,      /* an input is paired accordingly */
+    FX_EV_USERS = 1u << 11,       /* two paired operators read both values at the same position */
+    FX_EV_INPUT_AGAINST = 1u << 12, /* against: an input is paired with another node */
     FX_EV_USER_AGAINST = 1u << 13,
     FX_EV_LITERALS = 1u << 14,    /* equal numbers in the code */
-    FX_EV_NAME = 1u << 15,        /* the same name, where nothing better is recorded */
-    FX_EV_ORDER = 1u << 16,       /* the same place between neighbours that are pairs */
-    FX_EV_ROUGH = 1u << 17,       /* statistics that one quantity may have in two precisions */
-    FX_EV_RESULT = 1u << 18,      /* the same place of what the programs return */
+    FX_EV_NAME = 1u << 15,        /* the same name, if nothing better is recorded */
+    FX_EV_ORDER = 1u << 16,       /* the same position between neighbours that are pairs */
+    FX_EV_ROUGH = 1u << 17,       /* statistics that the same quantity may have in two precisions */
+    FX_EV_RESULT = 1u << 18,      /* the same position in what the programs return */
 } fx_evidence;
 
 typedef struct fx_exec_node {
-    const fxtap_node_info *info; /* NULL: a plain file */
+    const fxtap_node_info *info; /* NULL: plain file */
     const char *name;            /* node name, or a plain file's path */
     const char *target;          /* "" for a plain file */
     size_t call;                 /* index of its call */
-    size_t first_tensor;         /* its tensors in the side's list */
+    size_t first_tensor;         /* index of its first tensor in the side's list */
     size_t n_tensors;            /* 0: not dumped */
     size_t partner;              /* on the other side, or FX_MISSING */
     uint32_t evidence;           /* bits of fx_evidence; 0: alone */
     int32_t score;
-    size_t source;               /* itself, or the node whose value it only passes on; set by fx_align() */
+    size_t source;               /* itself, or the node whose value it passes on unchanged; set by fx_align() */
 } fx_exec_node;
 
 typedef struct fx_exec_call {
-    const fx_set *set;
+    const fx_side_step *step;
     const fxtap_graph_info *graph; /* NULL: plain files */
     const fxtap_graph *record;     /* NULL: none */
     size_t first_tensor, end_tensor;
@@ -62,31 +62,31 @@ typedef struct fx_execution {
     size_t n_backwards; /* of these */
     fx_exec_node *nodes;
     size_t n_nodes;
-    fx_wiring *wiring; /* NULL where no graph says what feeds what, or it is not loaded; owned */
+    fx_wiring *wiring; /* NULL if no graph records its edges, or if not loaded; owned */
 } fx_execution;
 
 /*
- * The execution of calls whose `set` and tensors are given. All arrays live in `arena`. With `with_wiring`, every node
- * of every graph is described, records are loaded and calls are linked by the values that they hand on; without, only
- * nodes that have tensors are. FXTAP_E_NOMEM, and what the reader says. The caller clears it in any case.
+ * The execution of calls whose `step` and tensors are given. All arrays live in `arena`. With `with_wiring`, every node
+ * of every graph is described, records are loaded and calls are linked by the values passed between them; without it, only
+ * nodes that have tensors are described. FXTAP_E_NOMEM, or the reader's error. The caller clears it in any case.
  */
 fxtap_status fx_execution_open(fx_execution *execution, fx_arena *arena, fxtap_reader *reader,
                                const fxtap_tensor_list *list, fx_exec_call *calls, size_t n_calls, bool with_wiring);
 void fx_execution_clear(fx_execution *execution);
 
-/* The wiring alone, of calls whose nodes are laid out already. NULL in *out where no record tells. */
+/* Only the wiring, for calls whose nodes have been numbered. *out is NULL if no call has a record. */
 fxtap_status fx_calls_wire(const fx_exec_call *calls, size_t n_calls, fx_wiring **out);
 
-/* What a node yields: its first result whose shape is known; of a getitem, the item. NULL: not known. */
+/* The value of a node: its first result with a known shape; for a getitem, the item. NULL: unknown. */
 const fxtap_tensor_info *fx_execution_value(const fx_execution *execution, size_t node);
 
-/* Which result of which node a getitem takes; false where `node` is none, or its index is not a number. */
+/* Which result of which node a getitem takes; false if `node` is not a getitem, or its index is not a number. */
 bool fx_execution_item(const fx_execution *execution, size_t node, size_t *producer_out, size_t *index_out);
 
-/* True where the record says that a number, a text or a list of such stands at `position` in the code of `node`. */
+/* True if, by the record, the argument of `node` at `position` is a number, a string or a list of these in the code. */
 bool fx_call_is_literal(const fx_exec_call *call, size_t node, const char *position);
 
-/* A value of many equal elements, or of few, says little by being equal to another. */
+/* True if equality with another value is weak evidence: few elements, or many equal ones. */
 bool fx_tensor_is_trivial(const fxtap_tensor_info *tensor);
 
 static inline const fxtap_tensor_info *fx_exec_tensor(const fx_execution *execution, size_t i)
@@ -99,7 +99,7 @@ static inline bool fx_same_hash(fxtap_hash128 a, fxtap_hash128 b)
     return a.high == b.high && a.low == b.low;
 }
 
-/* Whether two graphs compute the same by the same operators; of one whose kind is not known, that does not count. */
+/* Whether two graphs have the same structure and kind; an unknown kind matches any. */
 static inline bool fx_same_structure(const fxtap_graph_info *a, const fxtap_graph_info *b)
 {
     return a != NULL && b != NULL && a->has_keys && b->has_keys && (a->kind == 0 || b->kind == 0 || a->kind == b->kind) &&

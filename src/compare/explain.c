@@ -1,4 +1,4 @@
-/* explain.c - in words, why two nodes are a pair, and which others were close. */
+/* explain.c - explains as text why two nodes are a pair, and lists the next best candidates. */
 #include <string.h>
 
 #include "compare/align.h"
@@ -20,7 +20,7 @@ static void add_node(fxtap_buffer *out, const fx_traits *traits, size_t i)
     const fx_exec_call *call = &traits->execution->calls[node_at(traits, i)->call];
     fxtap_buffer_printf(out, "%s", node_at(traits, i)->name);
     if (call->graph != NULL) {
-        fxtap_buffer_printf(out, " (graph %u, step %lld)", (unsigned)call->graph->graph, (long long)call->set->step->step);
+        fxtap_buffer_printf(out, " (graph %u, step %lld)", (unsigned)call->graph->graph, (long long)call->step->info->step);
     }
 }
 
@@ -49,7 +49,7 @@ static void add_weighing(fxtap_buffer *out, uint32_t evidence, int32_t score)
     fxtap_buffer_text(out, "\n");
 }
 
-/* The best of the other side's nodes, but for `partner`. */
+/* The best candidates on the other side, except `partner`. */
 static size_t find_rivals(const fx_traits sides[2], bool is_golden, size_t node, size_t partner, rival out[SHOWN_OTHERS])
 {
     const fx_traits *other = &sides[is_golden];
@@ -97,7 +97,7 @@ static void explain_node(const fx_traits sides[2], bool is_golden, size_t node, 
     }
 }
 
-/* The node of that name, or one that takes a result of it: of several results each has its own counterpart. */
+/* Whether this is the node with that name, or a getitem of it: each of several results has its own counterpart. */
 static bool is_meant(const fx_execution *execution, size_t i, const char *name)
 {
     size_t producer, index;
@@ -114,8 +114,8 @@ void fx_explain(const fx_traits sides[2], const char *name, fxtap_buffer *out)
         const fx_execution *execution = sides[side].execution;
         for (size_t i = 0; i < execution->n_nodes; i++) {
             size_t partner = execution->nodes[i].partner;
-            bool is_told = side == 1 && partner != FX_MISSING && strcmp(node_at(&sides[0], partner)->name, name) == 0;
-            if (is_meant(execution, i, name) && !is_told) {
+            bool is_listed = side == 1 && partner != FX_MISSING && strcmp(node_at(&sides[0], partner)->name, name) == 0;
+            if (is_meant(execution, i, name) && !is_listed) {
                 explain_node(sides, side == 0, i, out);
             }
         }

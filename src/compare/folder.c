@@ -21,7 +21,7 @@ void fx_folder_cache_clear(fx_folder_cache *folder)
     fx_folder_cache_init(folder);
 }
 
-/* The name of `path` relative to the folder, which is opened unless it is the same as before. */
+/* Opens the folder of `path` unless it is the cached one; returns the name relative to it. */
 static const char *enter_folder(fx_folder_cache *folder, const char *path)
 {
     bool is_same = folder->fd >= 0 && strncmp(folder->path, path, folder->length) == 0;

@@ -1,4 +1,4 @@
-/* folder.h - opening one tensor's file after the other, most of them in the same folder as the one before. */
+/* folder.h - a cached folder handle for opening many tensor files, most of them in the same folder. */
 #ifndef FX_COMPARE_FOLDER_H
 #define FX_COMPARE_FOLDER_H
 
@@ -6,7 +6,7 @@
 
 #include "fxtap/reader.h"
 
-/* The folder that was opened last: its files are opened without resolving the path again. One thread uses it. */
+/* The most recently opened folder: its files are opened without resolving the path again. For one thread. */
 typedef struct fx_folder_cache {
     int fd; /* or AT_FDCWD */
     size_t length;

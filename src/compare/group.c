@@ -1,10 +1,10 @@
 /*
  * group.c - which calls are compared with which.
  *
- * Ranks pair by number (a lone rank pairs with a lone rank). Where every graph of a rank has one of equal key on the other
- * side, step pairs with step, by number (a lone step asked for with a lone step asked for), and nodes by their place. Where
- * not, the execution of one iteration is aligned with that of the other, all its calls together. Without an index graphs pair
- * by number, then by order, never an unlike kind. What is left stands alone.
+ * Ranks pair by number (two single ranks pair with each other). If every graph of a rank has a graph with an equal key on
+ * the other side, steps pair by number (two single requested steps pair with each other) and nodes by position. Otherwise
+ * the execution of one iteration is aligned with that of the other, all its calls together. Without an index, graphs pair
+ * by number, then by order, and only if they are of the same kind. The rest have no counterpart.
  */
 #include <string.h>
 
@@ -19,11 +19,11 @@
 typedef struct graph_entry {
     const fxtap_graph_info *info; /* NULL: plain files */
     int32_t rank;
-    size_t first_set;
-    size_t n_sets;
+    size_t first_step;
+    size_t n_steps;
     size_t partner; /* index on the other side, or FX_MISSING */
-    uint64_t text;  /* hash of all modules and lines; 0: not known yet */
-    uint64_t given; /* of graphs that were compiled several times, what the first call was given; 0: not known */
+    uint64_t text;  /* hash of all modules and lines; 0: not computed yet */
+    uint64_t given; /* hash of the first call's inputs, for graphs that were compiled several times; 0: unknown */
     fxtap_pairing pairing;
     bool same_structure;
 } graph_entry;
@@ -35,21 +35,21 @@ typedef struct graph_list {
 
 static fxtap_status list_graphs(fx_arena *arena, const fx_side *side, graph_list *out)
 {
-    out->items = fx_arena_calloc(arena, side->n_sets, sizeof *out->items);
+    out->items = fx_arena_calloc(arena, side->n_steps, sizeof *out->items);
     if (out->items == NULL) {
         return FXTAP_E_NOMEM;
     }
     out->n_items = 0;
-    for (size_t i = 0; i < side->n_sets; i++) {
-        const fxtap_step_info *step = side->sets[i].step;
+    for (size_t i = 0; i < side->n_steps; i++) {
+        const fxtap_step_info *step = side->steps[i].info;
         const fxtap_graph_info *info = step == NULL ? NULL : step->graph;
         if (out->n_items > 0 && out->items[out->n_items - 1].info == info) {
-            out->items[out->n_items - 1].n_sets++;
+            out->items[out->n_items - 1].n_steps++;
             continue;
         }
         const fxtap_rank_info *rank = info == NULL ? NULL : fxtap_reader_rank(side->reader, info->rank_i);
         out->items[out->n_items++] = (graph_entry){.info = info, .rank = rank == NULL ? 0 : rank->rank,
-                                                   .first_set = i, .n_sets = 1, .partner = FX_MISSING};
+                                                   .first_step = i, .n_steps = 1, .partner = FX_MISSING};
     }
     return FXTAP_OK;
 }
@@ -73,7 +73,7 @@ static bool by_strict_key(const graph_entry *golden, const graph_entry *target)
            golden->info->occurrence == target->info->occurrence;
 }
 
-/* One graph that was compiled for each of several models, or layers. */
+/* Matches graphs that were compiled once for each of several models or layers. */
 static bool by_what_was_given(const graph_entry *golden, const graph_entry *target)
 {
     return both_have_keys(golden, target) && fx_same_hash(golden->info->strict_key, target->info->strict_key) &&
@@ -85,7 +85,7 @@ static bool by_structural_key(const graph_entry *golden, const graph_entry *targ
     return fx_same_structure(golden->info, target->info);
 }
 
-/* Graphs of equal structure may be of several models: those of the same modules and lines go first. */
+/* Graphs of equal structure may belong to several models: those with the same modules and lines pair first. */
 static bool by_structure_and_text(const graph_entry *golden, const graph_entry *target)
 {
     return golden->text != 0 && golden->text == target->text && by_structural_key(golden, target);
@@ -131,20 +131,20 @@ static fxtap_status add_group(fx_comparison *comparison, const fx_group_work *wo
     return FXTAP_OK;
 }
 
-/* By number or by its folder. */
+/* Whether a step was requested, by number or by its folder. */
 static bool is_step_asked_for(const fx_side *side)
 {
-    const fxtap_step_info *first = side->n_sets == 0 ? NULL : side->sets[0].step;
+    const fxtap_step_info *first = side->n_steps == 0 ? NULL : side->steps[0].info;
     return side->query.step >= 0 || (first != NULL && strcmp(first->folder, fxtap_reader_path(side->reader)) == 0);
 }
 
-/* An array of one set, which lives as long as the comparison. NULL: no memory. */
-static const fx_set *const *one_set(fx_comparison *comparison, const fx_set *set)
+/* An array of one step, which lives as long as the comparison. NULL: no memory. */
+static const fx_side_step *const *one_step(fx_comparison *comparison, const fx_side_step *step)
 {
-    return fx_arena_memdup(&comparison->arena, &set, sizeof(const fx_set *));
+    return fx_arena_memdup(&comparison->arena, &step, sizeof(const fx_side_step *));
 }
 
-/* A graph that one side alone ran: what it computed is missing, unless it is target's own or an unneeded backward. */
+/* Whether the other side did not have to run this graph: target added it, or it is a backward and the other side has none. */
 static bool is_extra(const graph_entry *golden, const graph_entry *target, bool other_has_backward)
 {
     const graph_entry *alone = golden != NULL ? golden : target;
@@ -153,10 +153,10 @@ static bool is_extra(const graph_entry *golden, const graph_entry *target, bool 
     return is_known && (golden == NULL || (is_backward && !other_has_backward));
 }
 
-typedef struct pairing_graphs { /* one rank of either side */
+typedef struct pairing_graphs { /* one rank of each side */
     fx_comparison *comparison;
     graph_list golden, target;
-    int32_t rank; /* under which the pairs are reported */
+    int32_t rank; /* rank number of the reported pairs */
     bool are_replicas;
 } pairing_graphs;
 
@@ -170,10 +170,10 @@ static bool has_backward(const graph_list *list)
     return false;
 }
 
-/* The calls of both sides that stand against each other: arrays in the comparison's arena. */
+/* Which calls of the two sides are paired; the arrays are in the comparison's arena. */
 typedef struct call_partners {
-    size_t *of_golden; /* index of target's, or FX_MISSING */
-    bool *is_taken;    /* of target's: one of golden's stands against it */
+    size_t *of_golden; /* for each call of golden, the index of target's, or FX_MISSING */
+    bool *is_taken;    /* for each call of target: it is paired */
 } call_partners;
 
 static bool create_partners(fx_comparison *c, size_t n_golden, size_t n_target, call_partners *out)
@@ -194,32 +194,32 @@ static void join_calls(call_partners *partners, size_t g, size_t t)
     }
 }
 
-static const fx_set *const *pointers_to(fx_comparison *c, const fx_set *sets, size_t n)
+static const fx_side_step *const *pointers_to(fx_comparison *c, const fx_side_step *steps, size_t n)
 {
-    const fx_set **pointers = fx_arena_calloc(&c->arena, n + 1, sizeof *pointers);
+    const fx_side_step **pointers = fx_arena_calloc(&c->arena, n + 1, sizeof *pointers);
     for (size_t i = 0; pointers != NULL && i < n; i++) {
-        pointers[i] = &sets[i];
+        pointers[i] = &steps[i];
     }
     return pointers;
 }
 
-/* Steps of one pair of graphs: those that were given the same weights, the rest by number. */
+/* Pairs the steps of two graphs: first those with the same weights, the rest by number. */
 static fxtap_status find_partners(fx_comparison *c, const graph_entry *golden, const graph_entry *target, call_partners *out)
 {
-    const fx_set *left = &c->golden.sets[golden->first_set], *right = &c->target.sets[target->first_set];
+    const fx_side_step *left = &c->golden.steps[golden->first_step], *right = &c->target.steps[target->first_step];
     if (golden->info == NULL || target->info == NULL ||
         (is_step_asked_for(&c->golden) && is_step_asked_for(&c->target))) {
-        for (size_t i = 0; i < golden->n_sets && i < target->n_sets; i++) {
+        for (size_t i = 0; i < golden->n_steps && i < target->n_steps; i++) {
             join_calls(out, i, i);
         }
         return FXTAP_OK;
     }
-    const fx_set *const *first = pointers_to(c, left, golden->n_sets), *const *second = pointers_to(c, right, target->n_sets);
+    const fx_side_step *const *first = pointers_to(c, left, golden->n_steps), *const *second = pointers_to(c, right, target->n_steps);
     fxtap_status status = first == NULL || second == NULL ? FXTAP_E_NOMEM
-                                                          : fx_pair_calls(c, first, golden->n_sets, second, target->n_sets,
+                                                          : fx_pair_calls(c, first, golden->n_steps, second, target->n_steps,
                                                                           out->of_golden, out->is_taken);
-    for (size_t g = 0, t = 0; g < golden->n_sets && t < target->n_sets && status == FXTAP_OK;) {
-        int64_t a = left[g].step->step, b = right[t].step->step;
+    for (size_t g = 0, t = 0; g < golden->n_steps && t < target->n_steps && status == FXTAP_OK;) {
+        int64_t a = left[g].info->step, b = right[t].info->step;
         if (a == b) {
             join_calls(out, g, t);
         }
@@ -229,11 +229,11 @@ static fxtap_status find_partners(fx_comparison *c, const graph_entry *golden, c
     return status;
 }
 
-/* Pairs the steps of one pair of graphs; either side may be missing. Steps stand in order on both sides. */
+/* Adds groups for the steps of two graphs; either graph may be missing. Steps are in order on both sides. */
 static fxtap_status pair_steps(pairing_graphs *p, const graph_entry *golden, const graph_entry *target)
 {
     fx_comparison *c = p->comparison;
-    size_t n_golden = golden == NULL ? 0 : golden->n_sets, n_target = target == NULL ? 0 : target->n_sets;
+    size_t n_golden = golden == NULL ? 0 : golden->n_steps, n_target = target == NULL ? 0 : target->n_steps;
     fx_group_work work = {.rank = p->rank, .pairing = golden == NULL ? FXTAP_PAIR_NONE : golden->pairing,
                           .same_structure = golden != NULL && target != NULL && golden->same_structure};
     work.is_extra = (golden == NULL || target == NULL) &&
@@ -244,25 +244,25 @@ static fxtap_status pair_steps(pairing_graphs *p, const graph_entry *golden, con
         status = find_partners(c, golden, target, &partners);
     }
     for (size_t g = 0, t = 0; (g < n_golden || t < n_target) && status == FXTAP_OK;) {
-        const fx_set *left = g < n_golden ? &c->golden.sets[golden->first_set + g] : NULL;
-        const fx_set *right = t < n_target ? &c->target.sets[target->first_set + t] : NULL;
+        const fx_side_step *left = g < n_golden ? &c->golden.steps[golden->first_step + g] : NULL;
+        const fx_side_step *right = t < n_target ? &c->target.steps[target->first_step + t] : NULL;
         if (right != NULL && partners.is_taken[t]) {
-            t++; /* stands with its partner */
+            t++; /* added together with its partner */
             continue;
         }
-        bool is_first = right == NULL || (left != NULL && (left->step == NULL || right->step == NULL ||
-                                                           left->step->step <= right->step->step));
+        bool is_first = right == NULL || (left != NULL && (left->info == NULL || right->info == NULL ||
+                                                           left->info->step <= right->info->step));
         if (is_first) {
             size_t partner = partners.of_golden[g++];
-            right = partner == FX_MISSING ? NULL : &c->target.sets[target->first_set + partner];
+            right = partner == FX_MISSING ? NULL : &c->target.steps[target->first_step + partner];
         } else {
             left = NULL;
             t++;
         }
         work.n_golden = left != NULL;
         work.n_target = right != NULL;
-        work.golden = one_set(c, left);
-        work.target = one_set(c, right);
+        work.golden = one_step(c, left);
+        work.target = one_step(c, right);
         status = work.golden == NULL || work.target == NULL ? FXTAP_E_NOMEM : add_group(c, &work);
     }
     return status;
@@ -295,15 +295,15 @@ static bool any_alone(const graph_list *list)
     return false;
 }
 
-/* Every call is numbered, and of a graph with a record. */
+/* Whether every call has a number and a graph with a record. */
 static bool is_recorded(const fx_side *side, const graph_list *list)
 {
     bool is_one = list->n_items > 0;
     for (size_t i = 0; i < list->n_items && is_one; i++) {
         const graph_entry *entry = &list->items[i];
         is_one = entry->info != NULL && entry->info->has_keys;
-        for (size_t k = 0; k < entry->n_sets && is_one; k++) {
-            is_one = side->sets[entry->first_set + k].step->call >= 0;
+        for (size_t k = 0; k < entry->n_steps && is_one; k++) {
+            is_one = side->steps[entry->first_step + k].info->call >= 0;
         }
     }
     return is_one;
@@ -313,19 +313,19 @@ static fxtap_status list_calls(fx_comparison *c, const fx_side *side, const grap
 {
     size_t n = 0;
     for (size_t i = 0; i < list->n_items; i++) {
-        n += list->items[i].n_sets;
+        n += list->items[i].n_steps;
     }
-    const fx_set **sets = fx_arena_calloc(&c->arena, n + 1, sizeof *sets);
-    if (sets == NULL) {
+    const fx_side_step **steps = fx_arena_calloc(&c->arena, n + 1, sizeof *steps);
+    if (steps == NULL) {
         return FXTAP_E_NOMEM;
     }
     n = 0;
     for (size_t i = 0; i < list->n_items; i++) {
-        for (size_t k = 0; k < list->items[i].n_sets; k++) {
-            sets[n++] = &side->sets[list->items[i].first_set + k];
+        for (size_t k = 0; k < list->items[i].n_steps; k++) {
+            steps[n++] = &side->steps[list->items[i].first_step + k];
         }
     }
-    return fx_calls_create(&c->arena, side->reader, sets, n, c->options->step_of, out);
+    return fx_calls_create(&c->arena, side->reader, steps, n, c->options->step_of, out);
 }
 
 static bool is_one_structure(const fx_group_work *work)
@@ -333,11 +333,11 @@ static bool is_one_structure(const fx_group_work *work)
     if (work->n_golden != 1 || work->n_target != 1) {
         return false;
     }
-    return fx_same_structure(work->golden[0]->step->graph, work->target[0]->step->graph);
+    return fx_same_structure(work->golden[0]->info->graph, work->target[0]->info->graph);
 }
 
 /* "3 iterations, of 1 call in golden and 2 calls in target". */
-static fxtap_status tell_steps(fx_comparison *c, const fx_calls *golden, const fx_calls *target)
+static fxtap_status describe_iterations(fx_comparison *c, const fx_calls *golden, const fx_calls *target)
 {
     if (c->report->steps != NULL || golden->n_steps == 0 || target->n_steps == 0) {
         return FXTAP_OK;
@@ -353,19 +353,19 @@ static fxtap_status tell_steps(fx_comparison *c, const fx_calls *golden, const f
     return c->report->steps == NULL ? FXTAP_E_NOMEM : FXTAP_OK;
 }
 
-static const fx_set *const *first_calls(fx_comparison *c, const fx_calls *calls)
+static const fx_side_step *const *first_calls(fx_comparison *c, const fx_calls *calls)
 {
-    const fx_set **sets = fx_arena_calloc(&c->arena, calls->n_steps + 1, sizeof *sets);
-    for (size_t s = 0; sets != NULL && s < calls->n_steps; s++) {
-        sets[s] = calls->sets[calls->first[s]];
+    const fx_side_step **steps = fx_arena_calloc(&c->arena, calls->n_steps + 1, sizeof *steps);
+    for (size_t s = 0; steps != NULL && s < calls->n_steps; s++) {
+        steps[s] = calls->items[calls->first[s]];
     }
-    return sets;
+    return steps;
 }
 
-/* Iterations whose first calls were given the same weights, the rest in order. */
+/* Pairs iterations whose first calls have the same weights, the rest in order. */
 static fxtap_status find_iterations(fx_comparison *c, const fx_calls *golden, const fx_calls *target, call_partners *out)
 {
-    const fx_set *const *left = first_calls(c, golden), *const *right = first_calls(c, target);
+    const fx_side_step *const *left = first_calls(c, golden), *const *right = first_calls(c, target);
     if (left == NULL || right == NULL || !create_partners(c, golden->n_steps, target->n_steps, out)) {
         return FXTAP_E_NOMEM;
     }
@@ -376,16 +376,16 @@ static fxtap_status find_iterations(fx_comparison *c, const fx_calls *golden, co
     return status;
 }
 
-/* FX_MISSING: that side has none. */
+/* FX_MISSING: no iteration on that side. */
 static fxtap_status add_iteration(pairing_graphs *p, const fx_calls *golden, size_t g, const fx_calls *target, size_t t)
 {
     fx_group_work work = {.rank = p->rank, .pairing = FXTAP_PAIR_WIRING};
     if (g != FX_MISSING) {
-        work.golden = golden->sets + golden->first[g];
+        work.golden = golden->items + golden->first[g];
         work.n_golden = golden->first[g + 1] - golden->first[g];
     }
     if (t != FX_MISSING) {
-        work.target = target->sets + target->first[t];
+        work.target = target->items + target->first[t];
         work.n_target = target->first[t + 1] - target->first[t];
     }
     work.same_structure = is_one_structure(&work);
@@ -403,7 +403,7 @@ static fxtap_status align_executions(pairing_graphs *p)
     }
     if (status == FXTAP_OK) {
         fx_calls_balance(&golden, &target);
-        status = tell_steps(c, &golden, &target);
+        status = describe_iterations(c, &golden, &target);
     }
     call_partners partners = {NULL, NULL};
     if (status == FXTAP_OK) {
@@ -455,7 +455,7 @@ static fxtap_status sign_graphs(const fx_side *side, graph_list *list)
     fxtap_status status = FXTAP_OK;
     for (size_t i = 0; i < list->n_items && status == FXTAP_OK; i++) {
         if (is_compiled_again(list, i)) {
-            const fx_set *first = &side->sets[list->items[i].first_set];
+            const fx_side_step *first = &side->steps[list->items[i].first_step];
             status = fx_sign_calls(side, &first, 1, &list->items[i].given);
         }
     }
@@ -498,7 +498,7 @@ static fxtap_status pair_rank(pairing_graphs *p)
 
 /* ---- ranks ---- */
 
-/* The graphs of the rank that begins at `first`; all of them where `lone`. */
+/* The graphs of the rank that begins at `first`; all of them if `lone`. */
 static graph_list rank_at(const graph_list *list, size_t first, bool lone)
 {
     size_t end = first;
@@ -518,7 +518,7 @@ static bool has_one_rank(const graph_list *list)
     return true;
 }
 
-/* Both sides' graphs stand in order of their ranks. */
+/* Both sides' graphs are sorted by rank. */
 fxtap_status fx_pair_groups(fx_comparison *comparison)
 {
     graph_list golden, target;
@@ -542,11 +542,11 @@ fxtap_status fx_pair_groups(fx_comparison *comparison)
     return status;
 }
 
-/* Replicas: the graphs of every other rank are held against the first rank's. Both sides list the same tensors. */
+/* Replicas: compares the graphs of every other rank with the first rank's. Both sides list the same tensors. */
 fxtap_status fx_pair_ranks(fx_comparison *comparison)
 {
     graph_list list, other;
-    if (comparison->golden.n_sets != comparison->target.n_sets) {
+    if (comparison->golden.n_steps != comparison->target.n_steps) {
         return fx_error_at(FXTAP_E_IO, comparison->report->golden_path, "it changed while it was read");
     }
     if (list_graphs(&comparison->arena, &comparison->golden, &list) != FXTAP_OK ||

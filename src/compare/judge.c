@@ -1,8 +1,8 @@
 /*
  * judge.c - the verdict of one pair, and its metrics. Definitions of the metrics: tensor/difference.h.
  *
- * In order: what was not saved is passed over; equal hashes of equal arrays settle the pair unread; shapes and classes
- * of dtype must agree; then both files are mapped and measured.
+ * In order: tensors that were not saved are skipped; equal hashes of arrays with equal shape and dtype settle the pair
+ * without reading; shapes and classes of dtypes must agree; then both files are mapped and measured.
  */
 #include <math.h>
 #include <string.h>
@@ -108,7 +108,7 @@ void fx_job_take_equal(fx_pair_job *job)
     pair->max_ulp = fx_difference_has_ulp(pair->golden_dtype) ? 0.0 : NAN;
 }
 
-/* Says how many elements were left out; where that is all of them, nothing is judged. */
+/* Records how many elements were left out; if all were, the pair is not judged. */
 fxtap_status fx_job_note_left_out(fx_pair_job *job, uint64_t n_left_out, uint64_t n_elems)
 {
     fxtap_pair *pair = job->pair;
@@ -131,13 +131,13 @@ static fxtap_status take_defined(fx_pair_job *job)
     return fx_job_note_left_out(job, job->golden->undefined_count, n_elems);
 }
 
-/* Without files the recorded statistics are all there is. */
+/* Absolute difference of two recorded statistics. */
 static double apart(double golden, double target)
 {
     return golden == target || (isnan(golden) && isnan(target)) ? 0.0 : fabs(target - golden);
 }
 
-/* Two statistics that are absent on both sides (NaN) are equal, though no tolerance can be made of them. */
+/* Two statistics that are absent on both sides (NaN) are equal, although no tolerance applies to them. */
 static bool are_near(double golden, double target, double scale, const fx_tolerance *tolerance)
 {
     double distance = apart(golden, target);
@@ -145,8 +145,8 @@ static bool are_near(double golden, double target, double scale, const fx_tolera
 }
 
 /*
- * Integers and text of other bytes are other values, whatever their statistics; floats need not be (0.0 and -0.0, NaN).
- * Hashes that are equal have settled the pair before.
+ * Integers and text with different bytes have different values, whatever their statistics; floats may still be equal
+ * (0.0 and -0.0, NaN). Equal hashes have already settled the pair.
  */
 static bool hashes_tell_apart(const fx_pair_job *job, const fx_tolerance *tolerance)
 {
@@ -180,7 +180,7 @@ static fxtap_status judge_statistics(fx_pair_job *job)
     return fx_job_detail(job, is_close ? FXTAP_CLOSE : FXTAP_DIFFERENT, "judged by statistics alone: there is no file");
 }
 
-/* Numbers in the code count by their value: 2 is 2.0. What differs is another program, not another value. */
+/* Literals are compared by value: 2 equals 2.0. A literal that differs is a different program, not a different value. */
 static bool settled_as_literal(fx_pair_job *job)
 {
     const fxtap_tensor_info *golden = job->golden, *target = job->target;
@@ -232,12 +232,12 @@ static fxtap_status compute_statistics(fx_pair_job *job)
         status = fxtap_stats_compute(fxtap_npy_view(job->target_file), &target, NULL);
     }
     if (status != FXTAP_OK) {
-        return status == FXTAP_E_NOMEM ? status : FXTAP_OK; /* some arrays have none */
+        return status == FXTAP_E_NOMEM ? status : FXTAP_OK; /* some arrays have no statistics */
     }
     return keep_statistics(job, &golden, &target);
 }
 
-/* Recorded statistics stand in the report, others wherever something is wrong; hashes, to find the same value again. */
+/* The report has recorded statistics, computes others if the pair is bad, and has hashes to find the value again. */
 static fxtap_status add_statistics(fx_pair_job *job)
 {
     fxtap_pair *pair = job->pair;
@@ -299,5 +299,5 @@ fxtap_status fx_judge(const fx_batch *batch, size_t i, fx_judge_memory *memory)
     status = status == FXTAP_OK ? add_statistics(&job) : status;
     fxtap_npy_close(job.golden_file);
     fxtap_npy_close(job.target_file);
-    return status == FXTAP_OK && is_other ? fx_tell_literal(job.arena, job.golden, job.target, job.pair) : status;
+    return status == FXTAP_OK && is_other ? fx_describe_literal(job.arena, job.golden, job.target, job.pair) : status;
 }

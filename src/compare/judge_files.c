@@ -10,7 +10,7 @@
 #include "tensor/view.h"
 #include "util/error.h"
 
-#define RANGE_ELEMENTS ((uint64_t)4 << 20) /* measured between two looks at comparison->stop */
+#define RANGE_ELEMENTS ((uint64_t)4 << 20) /* measured between two checks of comparison->stop */
 
 static fxtap_status note_view(fx_pair_job *job, const fxtap_view *view, fxtap_dtype recorded, fxtap_dtype *dtype,
                               int32_t *ndim, const int64_t **shape)
@@ -25,7 +25,7 @@ static fxtap_status note_view(fx_pair_job *job, const fxtap_view *view, fxtap_dt
     return *shape == NULL ? FXTAP_E_NOMEM : FXTAP_OK;
 }
 
-/* A failure to read becomes a verdict; one that is not the file's fault is passed on. */
+/* Turns a read failure into a verdict; returns failures that the file did not cause. */
 static fxtap_status unreadable(fx_pair_job *job, const char *side, fxtap_status failure)
 {
     if (failure == FXTAP_E_NOMEM) {
@@ -35,7 +35,7 @@ static fxtap_status unreadable(fx_pair_job *job, const char *side, fxtap_status 
     return text == NULL ? FXTAP_E_NOMEM : fx_job_detail(job, FXTAP_UNREADABLE, text);
 }
 
-/* What follows the data is not compared; the report warns of it (a later detail, of what is worse, takes its place). */
+/* Bytes after the data are not compared; the report warns of them. A later, more serious detail replaces this one. */
 static fxtap_status note_trailing(fx_pair_job *job)
 {
     const fxtap_npy *files[] = {job->golden_file, job->target_file};
@@ -133,7 +133,7 @@ static void take_result(fxtap_pair *pair, const fx_difference_result *result)
     pair->inf_mismatched = result->inf_mismatched;
 }
 
-/* Also where only a distance in ulp is asked for, and this dtype has none: a rule that says nothing lets nothing pass. */
+/* Also if only a limit in ulp is given and this dtype has no ulp: a rule that does not apply must not accept the pair. */
 static bool judges_elements(const fxtap_pair *pair, const fx_tolerance *tolerance)
 {
     bool has_metric = tolerance->min_cosine >= 0.0 || tolerance->max_abs >= 0.0 || tolerance->max_rel_l2 >= 0.0 ||
@@ -157,7 +157,7 @@ static fxtap_verdict verdict_of(const fxtap_pair *pair, const fx_tolerance *tole
     return is_bad ? FXTAP_DIFFERENT : FXTAP_CLOSE;
 }
 
-/* At least once also where there are no elements: dtypes may differ all the same. */
+/* Runs at least once, even without elements: dtypes may still differ. */
 static fxtap_status run_range(fx_pair_job *job, fx_difference *difference, const fxtap_view *golden, const fxtap_view *target,
                               uint64_t begin, uint64_t end)
 {
@@ -172,7 +172,7 @@ static fxtap_status run_range(fx_pair_job *job, fx_difference *difference, const
     return status;
 }
 
-/* All elements, or those that hold something; *mask_out (cleared) then says how many do not. */
+/* Measures all elements, or only the defined ones; *mask_out (cleared) then has the number of undefined ones. */
 static fxtap_status run_judged(fx_pair_job *job, fx_difference *difference, const fxtap_view *golden, const fxtap_view *target,
                                fx_undefined_mask *mask_out)
 {
@@ -220,7 +220,7 @@ static fxtap_status measure(fx_pair_job *job, const fxtap_view *golden, const fx
     return status == FXTAP_OK && mask.n_left_out > 0 ? fx_job_note_left_out(job, mask.n_left_out, mask.n_elems) : status;
 }
 
-/* The elements in row-major order, without their shape; false where they do not lie so. */
+/* A one-dimensional view of the elements in row-major order; false if they are not stored in this order. */
 static bool flatten(const fxtap_view *view, int64_t *count, fxtap_view *out)
 {
     uint64_t n;
@@ -235,16 +235,16 @@ static bool flatten(const fxtap_view *view, int64_t *count, fxtap_view *out)
     return true;
 }
 
-/* In programs that are written differently, what two operators take in or yield may be one quantity in two shapes. */
+/* In programs that are written differently, inputs or results may be the same quantity in two shapes. */
 static bool are_reshaped(const fx_pair_job *job)
 {
     bool is_aligned = (job->pair->evidence & (FX_EV_VALUE | FX_EV_NEAR | FX_EV_ROUGH | FX_EV_INPUTS | FX_EV_USERS)) != 0;
     return is_aligned && !fx_job_same_shape(job->pair);
 }
 
-#define MOST_NUMBERS 256 /* of a list in the code */
+#define MOST_NUMBERS 256 /* in a list literal */
 
-/* [2, 3] and [2.0, 3.0] are one list. */
+/* [2, 3] and [2.0, 3.0] are equal lists. */
 static bool are_equal_numbers(const fxtap_view *golden, const fxtap_view *target)
 {
     unsigned char element[16];

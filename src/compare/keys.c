@@ -29,13 +29,13 @@ static uint64_t shape_key(const fx_trait *trait)
     return value == NULL ? 0 : XXH3_64bits(value->shape, (size_t)value->ndim * sizeof *value->shape);
 }
 
-/* Equal bytes are equal values in equal shapes and orders of elements alone. */
+/* Equal bytes are equal values only if shapes and orders of elements are equal too. */
 static uint64_t value_key(const fx_trait *trait)
 {
     return mix(trait->value->hash.low, trait->value->hash.high + trait->value->fortran_order, shape_key(trait));
 }
 
-/* 0: the node takes no part. */
+/* 0: the node is left out. */
 uint64_t fx_key_by_value(const fx_traits *traits, size_t node)
 {
     const fx_trait *trait = &traits->items[node];
@@ -76,7 +76,7 @@ uint64_t fx_key_by_module(const fx_traits *traits, size_t node)
     return trait->base != 0 && trait->module != 0 ? mix(trait->family, trait->module, shape_key(trait)) : 0;
 }
 
-/* Whatever the operator: what a line of code yields in a module, in this shape. */
+/* For any operator: module, line of code and shape. */
 uint64_t fx_key_by_spot(const fx_traits *traits, size_t node)
 {
     const fx_trait *trait = &traits->items[node];
@@ -84,7 +84,7 @@ uint64_t fx_key_by_spot(const fx_traits *traits, size_t node)
     return is_known ? mix(trait->module, trait->line, shape_key(trait)) : 0;
 }
 
-/* Whatever the operator: a magnitude, to four digits; the two keys are cut at different places. */
+/* For any operator: magnitude to four digits; the two keys round at different points. */
 static uint64_t size_key(const fx_traits *traits, size_t node, double shift)
 {
     const fx_trait *trait = &traits->items[node];

@@ -1,5 +1,5 @@
 /*
- * keys.h - what nodes of two programs may have in common, as one number each: nodes of equal keys are candidates for a pair.
+ * keys.h - hash keys of what nodes of two programs may have in common: nodes with equal keys are candidates for a pair.
  */
 #ifndef FX_COMPARE_KEYS_H
 #define FX_COMPARE_KEYS_H
@@ -11,23 +11,23 @@ typedef struct fx_keyed {
     size_t node;
 } fx_keyed;
 
-/* 0: the node takes no part. */
+/* 0: the node is left out. */
 typedef uint64_t (*fx_key_function)(const fx_traits *traits, size_t node);
 
 uint64_t fx_key_by_value(const fx_traits *traits, size_t node);       /* operator and value */
-uint64_t fx_key_by_value_alone(const fx_traits *traits, size_t node); /* value, whatever the operator */
+uint64_t fx_key_by_value_alone(const fx_traits *traits, size_t node); /* value, any operator */
 uint64_t fx_key_by_place(const fx_traits *traits, size_t node);       /* operator, module, line and shape */
-uint64_t fx_key_by_literals(const fx_traits *traits, size_t node);    /* the same, and the numbers in the code */
+uint64_t fx_key_by_literals(const fx_traits *traits, size_t node);    /* the same, and the literals */
 uint64_t fx_key_by_line(const fx_traits *traits, size_t node);        /* operator, line and shape */
 uint64_t fx_key_by_module(const fx_traits *traits, size_t node);      /* operator, module and shape */
-uint64_t fx_key_by_spot(const fx_traits *traits, size_t node);        /* module, line and shape, whatever the operator */
-/* Magnitude to four digits and shape, whatever the operator; the two are cut at different places. */
+uint64_t fx_key_by_spot(const fx_traits *traits, size_t node);        /* module, line and shape, any operator */
+/* Magnitude to four digits and shape, any operator; the two round at different points. */
 uint64_t fx_key_by_size(const fx_traits *traits, size_t node);
 uint64_t fx_key_by_shifted_size(const fx_traits *traits, size_t node);
 uint64_t fx_key_by_name(const fx_traits *traits, size_t node);
 uint64_t fx_key_by_operator(const fx_traits *traits, size_t node);    /* operator and shape */
 
-/* The nodes without a partner, sorted by key, then in order of execution. NULL: no memory. */
+/* The unpaired nodes, sorted by key, then in order of execution. NULL: no memory. */
 fx_keyed *fx_list_keys(fx_arena *arena, const fx_traits *traits, fx_key_function key_of, size_t *n_out);
 
 #endif

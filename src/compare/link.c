@@ -1,9 +1,9 @@
 /*
- * link.c - origins over all groups: in order of execution, without those that began in another call.
+ * link.c - origins of all groups: in order of execution, without errors that came from an earlier call.
  *
- * A graph's input that differs is no origin where an earlier call of the same rank put out that very value: both sides'
- * hashes say so. Where an earlier call went wrong in any way, an input that differs may stem from it (by way of code
- * outside the graphs: a loss, an optimiser), and is marked so. What each shard found is linked when the shards are merged.
+ * A graph input that differs is not an origin if, by both sides' hashes, it is a result of an earlier call of the same
+ * rank. If an earlier call went wrong in any way, an input that differs may follow from it (through code outside the
+ * graphs: a loss, an optimiser) and is marked so. The origins of shards are linked when the shards are merged.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 #include "compare/report.h"
 #include "util/memory.h"
 
-/* The group that a pair lies in; groups' pairs lie one after the other. */
+/* The group of a pair; the pairs of a group are contiguous. */
 const fxtap_group *fx_group_of(const fxtap_report *report, const fxtap_pair *pair)
 {
     size_t index = (size_t)(pair - report->pairs), low = 0, high = report->n_groups;
@@ -34,7 +34,7 @@ int fx_compare_groups(const fxtap_group *a, const fxtap_group *b)
         return a->rank < b->rank ? -1 : 1;
     }
     if (a->call != b->call) {
-        return (uint64_t)a->call < (uint64_t)b->call ? -1 : 1; /* an unknown one, -1, comes last */
+        return (uint64_t)a->call < (uint64_t)b->call ? -1 : 1; /* -1 (unknown) sorts last */
     }
     return (a > b) - (a < b);
 }
@@ -66,7 +66,7 @@ static int compare_entries(const void *left, const void *right)
     return order != 0 ? order : (*a > *b) - (*a < *b);
 }
 
-typedef struct results { /* bad results with hashes, sorted by them */
+typedef struct results { /* bad results with hashes, sorted by hash */
     const fxtap_pair **items;
     size_t n;
 } results;
@@ -87,7 +87,7 @@ static fxtap_status list_results(const fxtap_report *report, results *out)
     return FXTAP_OK;
 }
 
-/* True when an earlier call put out what this input is. */
+/* Whether this input is a result of an earlier call. */
 static bool came_out_before(const fxtap_report *report, const results *from, const fxtap_pair *input)
 {
     size_t low = 0, high = from->n;
@@ -119,7 +119,7 @@ static bool may_follow(const fxtap_origin *origin)
     return came_from_outside(origin) || origin->reason == FXTAP_ORIGIN_DRIFT || origin->reason == FXTAP_ORIGIN_BEFORE;
 }
 
-/* Drops the inputs that came out of earlier calls; the operators after them carry the rank's first origin on. */
+/* Drops inputs that are results of earlier calls; later operators propagate the rank's first origin. */
 static void drop_carried(fxtap_report *report, const results *from)
 {
     size_t n_kept = 0, first_of_rank = SIZE_MAX;
@@ -168,7 +168,7 @@ bool fx_update_before(const fxtap_report *report, const fxtap_origin *origin, in
     if (origin->reason != FXTAP_ORIGIN_WEIGHT || origin->follows) {
         return false;
     }
-    for (size_t i = 0; i < report->n_origins; i++) { /* in order of execution: any that stands before began before */
+    for (size_t i = 0; i < report->n_origins; i++) { /* in order of execution: earlier entries began earlier */
         const fxtap_group *other = fx_group_of(report, report->origins[i].pair);
         if (other != own && other->rank == own->rank && fx_compare_groups(other, own) < 0) {
             return false;
@@ -188,7 +188,7 @@ bool fx_update_before(const fxtap_report *report, const fxtap_origin *origin, in
 
 /* ---- details ---- */
 
-typedef struct worst_pairs { /* largest rel_l2 first; of equal ones the earlier first */
+typedef struct worst_pairs { /* largest rel_l2 first; among equals the earlier first */
     size_t items[2 * FX_DETAILED];
     size_t n;
     size_t n_most;
@@ -213,7 +213,7 @@ static void keep_worst(const fxtap_report *report, worst_pairs *worst, size_t pa
     worst->items[at] = pair;
 }
 
-/* Where shards are merged it may turn out that an earlier call put this out. */
+/* Merging the shards may show that this input is a result of an earlier call. */
 static bool may_be_dropped(const fxtap_origin *origin)
 {
     return came_from_outside(origin) && origin->pair->has_hashes;
@@ -235,7 +235,7 @@ fxtap_status fx_choose_details(const fxtap_report *report, bool is_whole, bool *
         return FXTAP_E_NOMEM;
     }
     choose_origins(report, is_whole, chosen);
-    /* in a shard also those that stand aside for an origin now, and may not have to when shards are merged */
+    /* a shard also keeps pairs that its own origins displace, because merging may drop those origins */
     worst_pairs worst = {.n_most = is_whole ? FX_DETAILED : 2 * FX_DETAILED};
     for (size_t i = 0; i < report->n_pairs; i++) {
         const fxtap_pair *pair = &report->pairs[i];

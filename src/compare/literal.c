@@ -1,4 +1,4 @@
-/* literal.c - in words, how a number or a short list that is written in the code differs. */
+/* literal.c - describes how a literal, a number or a short list, differs. */
 #include <fcntl.h>
 #include <string.h>
 
@@ -10,7 +10,7 @@
 
 #define MOST_SHOWN 8 /* elements of a list */
 
-/* As it is written: 1, 1.5, True. */
+/* As in Python source: 1, 1.5, True. */
 static void add_number(fxtap_buffer *out, fxtap_dtype dtype, double value)
 {
     char text[FX_NUMBER_BYTES];
@@ -32,7 +32,7 @@ static fxtap_status add_element(fxtap_buffer *out, const fxtap_view *view, uint6
     if (status != FXTAP_OK) {
         return status;
     }
-    if (view->dtype == FXTAP_INT64) { /* the end of a slice is beyond what a float64 tells apart */
+    if (view->dtype == FXTAP_INT64) { /* the end of a slice exceeds the precision of a float64 */
         char text[FX_NUMBER_BYTES];
         int64_t exact;
         memcpy(&exact, element, sizeof exact);
@@ -52,7 +52,7 @@ static bool is_real(fxtap_dtype dtype)
     return class == FXTAP_CLASS_BOOL || class == FXTAP_CLASS_UINT || class == FXTAP_CLASS_INT || class == FXTAP_CLASS_FLOAT;
 }
 
-/* "[1, 2]", or a number alone; false where there are too many, or it is neither. */
+/* "[1, 2]" or a single number; false if there are too many, or the elements are not numbers. */
 static bool add_values(fxtap_buffer *out, const fxtap_view *view)
 {
     uint64_t n;
@@ -70,7 +70,7 @@ static bool add_values(fxtap_buffer *out, const fxtap_view *view)
     return true;
 }
 
-/* From the file; where there is none, statistics of one element are the element. */
+/* From the file or, without a file, from the statistics of a single element. */
 static bool add_side(fxtap_buffer *out, const fxtap_tensor_info *tensor)
 {
     fxtap_npy *file;
@@ -86,17 +86,17 @@ static bool add_side(fxtap_buffer *out, const fxtap_tensor_info *tensor)
     return is_number;
 }
 
-fxtap_status fx_tell_literal(fx_arena *arena, const fxtap_tensor_info *golden, const fxtap_tensor_info *target, fxtap_pair *pair)
+fxtap_status fx_describe_literal(fx_arena *arena, const fxtap_tensor_info *golden, const fxtap_tensor_info *target, fxtap_pair *pair)
 {
     bool is_named = golden->arg_name != NULL && golden->arg_name[0] != '\0';
     fxtap_buffer out;
     fxtap_buffer_init(&out);
     fxtap_buffer_printf(&out, "%s: golden ", is_named ? golden->arg_name : golden->position);
-    bool is_told = add_side(&out, golden);
+    bool is_complete = add_side(&out, golden);
     fxtap_buffer_text(&out, ", target ");
-    is_told = is_told && add_side(&out, target);
+    is_complete = is_complete && add_side(&out, target);
     fxtap_status status = fxtap_buffer_status(&out);
-    if (is_told && status == FXTAP_OK) {
+    if (is_complete && status == FXTAP_OK) {
         pair->detail = fx_arena_strdup(arena, out.bytes);
         status = pair->detail == NULL ? FXTAP_E_NOMEM : FXTAP_OK;
     }

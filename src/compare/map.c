@@ -1,6 +1,6 @@
 /*
- * map.c - the override file: one pairing a line, "GOLDEN TARGET", names or globs. A `*` on the right repeats what
- * the `*` of the same number on the left matched. Blank lines and lines that begin with # are passed over.
+ * map.c - the map file: one pair of names or globs per line, "GOLDEN TARGET". The n-th `*` on the right is replaced by
+ * what the n-th `*` on the left matched. Blank lines and lines that begin with # are ignored.
  */
 #include <string.h>
 
@@ -17,7 +17,7 @@ typedef struct map_entry {
     const char *golden;
     const char *target;
     size_t line;
-    bool is_used; /* a node or tensor of golden matched, and what it stands for is there; written while pairs are made */
+    bool is_used; /* a name of golden matched, and target has the name it maps to; set while pairs are made */
 } map_entry;
 
 struct fx_map {
@@ -30,7 +30,7 @@ static bool is_blank(char c)
     return c == ' ' || c == '\t' || c == '\r';
 }
 
-/* The next word of [*at, end); false where none is left. */
+/* The next word of [*at, end); false if none is left. */
 static bool next_word(const char **at, const char *end, const char **word_out, size_t *length_out)
 {
     while (*at < end && is_blank(**at)) {
@@ -63,7 +63,7 @@ static size_t count_stars(const char *text)
     return n;
 }
 
-/* An entry, or out->golden NULL for a line without one. */
+/* Parses an entry; out->golden is NULL for a line without one. */
 static fxtap_status parse_line(fx_arena *arena, const char *path, size_t number, const char *line, const char *end,
                                map_entry *out)
 {
@@ -143,13 +143,13 @@ typedef struct star {
     size_t length;
 } star;
 
-/* The first place of the `length` bytes of `piece` in `text`, or NULL. */
+/* The first occurrence of the `length` bytes of `piece` in `text`, or NULL. */
 static const char *find_piece(const char *text, const char *piece, size_t length)
 {
     return length == 0 ? text : memmem(text, strlen(text), piece, length);
 }
 
-/* Matches `text` against literal pieces between stars, noting what each star took: the shortest, from the left. */
+/* Matches `text` against the literal pieces between stars and notes what each star matched: the shortest, from the left. */
 static bool match_stars(const char *pattern, const char *text, star stars[MAX_STARS])
 {
     size_t length = strcspn(pattern, "*");
@@ -162,7 +162,7 @@ static bool match_stars(const char *pattern, const char *text, star stars[MAX_ST
         pattern++;
         length = strcspn(pattern, "*");
         const char *found;
-        if (pattern[length] == '\0') { /* the last piece is at the end */
+        if (pattern[length] == '\0') { /* the last piece must be at the end */
             size_t left = strlen(text);
             found = left >= length && memcmp(text + left - length, pattern, length) == 0 ? text + left - length : NULL;
         } else {

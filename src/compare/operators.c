@@ -1,4 +1,4 @@
-/* operators.c - the names under which PyTorch's graphs call one operator. */
+/* operators.c - the different names of the same operator in PyTorch's graphs. */
 #include <string.h>
 
 #include "compare/traits.h"
@@ -11,7 +11,7 @@ typedef struct piece {
     size_t length;
 } piece;
 
-/* "aten.add_.Tensor": "add". Other namespaces than PyTorch's own stay. */
+/* "aten.add_.Tensor": "add". Keeps namespaces other than PyTorch's own. */
 static piece base_of(const char *target)
 {
     static const char *const namespaces[] = {"aten.", "prims.", "operator.", "math.", "_operator."};
@@ -35,7 +35,7 @@ static bool is(piece base, const char *name)
     return strlen(name) == base.length && memcmp(base.text, name, base.length) == 0;
 }
 
-/* Each line: spellings of one operator, which yield the same quantity. */
+/* Each line: variants of one operator, which compute the same quantity. */
 static const char *const families[][8] = {
     {"_to_copy", "to", "convert_element_type", "type_as"},
     {"clone", "contiguous", "lift_fresh", "detach", "alias"},

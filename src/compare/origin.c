@@ -1,15 +1,15 @@
 /*
- * origin.c - where an error began, and what only carries it on.
+ * origin.c - finds where errors begin and which nodes only propagate them.
  *
  * Nodes are visited in execution order. A node is *bad* when an output of it disagrees. Its inputs are judged by their
- * own pairs; an input that was not dumped or did not pair is judged by the node that feeds it, along the graph's
- * wiring, through nodes that were not dumped. A bad node none of whose inputs disagrees is an origin; any other bad node
- * carries an earlier origin on. An origin whose inputs agree only within the tolerance, and whose output is hardly further
- * apart than they are, made no error of its own: it is where a small one left the tolerance (DRIFT). A literal (a number
- * in the code, which no node feeds) is no input: where it differs the operator is another one, and an error begins there.
+ * own pairs; an input that was not dumped or has no pair is judged by its producer, found through the graph's wiring
+ * and through nodes that were not dumped. A bad node with no bad input is an origin; any other bad node propagates an
+ * earlier origin. An origin whose inputs agree only within the tolerance, and whose output error is hardly larger than
+ * theirs, is where a small error exceeded the tolerance (DRIFT). A literal (a number in the code, which no node
+ * produces) is not an input: if it differs, the operator itself differs, and an error begins there.
  *
- * An input that disagrees although nothing that feeds it was found to is an origin as well: of the reason INPUT or WEIGHT
- * where it is the graph's own on both sides, or where there is no record (no index); else of the reason BEFORE.
+ * An input that disagrees although nothing that feeds it was found to disagree is an origin too: the reason is INPUT or
+ * WEIGHT if it is a graph input on both sides, or if there is no record (no index); otherwise BEFORE.
  */
 #include <math.h>
 #include <string.h>
@@ -18,36 +18,36 @@
 #include "util/memory.h"
 
 #define NO_ORIGIN SIZE_MAX
-#define DRIFT_GROWTH 10.0 /* what an operator in order may make of an error that came in */
+#define DRIFT_GROWTH 10.0 /* by how much a correct operator may amplify an error in its inputs */
 
-/* CLEAN: it was not compared, but all that feeds it agrees; an error that shows below it began in it. */
+/* CLEAN: not compared, but everything that feeds it agrees; an error in its consumers began in it. */
 typedef enum health { UNKNOWN, CLEAN, GOOD, BAD } health;
 
 typedef struct node_state {
     health output;
-    size_t origin; /* index of the origin whose error is in it (be it within the tolerance), or NO_ORIGIN */
-    size_t after;  /* index of the origin that came between it and a node that reads it, or NO_ORIGIN */
+    size_t origin; /* index of the origin whose error it has (even within the tolerance), or NO_ORIGIN */
+    size_t after;  /* index of the origin between it and a node that reads it, or NO_ORIGIN */
 } node_state;
 
 typedef struct search {
     fx_batch *batch;
     fxtap_report *report;
     fx_group_nodes *nodes;
-    const fx_wiring *wiring;        /* golden's; NULL where there is none */
-    const fx_wiring *target_wiring; /* NULL until it is needed, and where there is none */
-    node_state *states; /* one a node of the record */
+    const fx_wiring *wiring;        /* golden's; NULL: none */
+    const fx_wiring *target_wiring; /* NULL: not loaded yet, or none */
+    node_state *states; /* one per node of the record */
     fx_node_health *health;
     size_t n_states;
-    size_t *origin_nodes; /* golden's node of each origin that was found here */
+    size_t *origin_nodes; /* golden's node of each origin of this group */
     size_t n_origin_nodes, origin_nodes_capacity;
-    size_t last_origin;  /* without wiring: what bad nodes are counted to */
+    size_t last_origin;  /* without wiring: the origin that bad nodes are counted for */
     bool any_bad_output; /* without wiring */
 } search;
 
 typedef struct evidence { /* what is known of a node's inputs */
     bool any_bad;
     bool any_unknown;
-    bool any_clean;                /* an input that was not compared, of operators all of whose inputs agree */
+    bool any_clean;                /* an input that was not compared, from operators whose inputs all agree */
     size_t origin;                 /* the earliest origin among its bad inputs */
     size_t faint_origin;           /* the same among inputs that agree, but not exactly */
     const fxtap_pair *worst_input; /* the bad input pair with the largest error */
@@ -75,7 +75,7 @@ static const fxtap_pair *pair_at(const search *s, size_t i)
     return &s->batch->pairs[i];
 }
 
-/* What is known of what node `i` yields, looking through nodes that were not dumped. */
+/* State of the result of node `i`, inferred through nodes that were not dumped. */
 static health resolve(const search *s, size_t i, size_t *origin_out)
 {
     *origin_out = i < s->n_states ? s->states[i].origin : NO_ORIGIN;
@@ -94,7 +94,7 @@ static void note_origin(evidence *e, size_t origin)
     note_earliest(&e->origin, origin);
 }
 
-/* An input that agrees may still hold what is left of an earlier error. */
+/* An input that agrees may still have a remainder of an earlier error. */
 static void note_close_input(const search *s, const fxtap_pair *pair, size_t node, evidence *e)
 {
     size_t producer, origin;
@@ -106,7 +106,7 @@ static void note_close_input(const search *s, const fxtap_pair *pair, size_t nod
     }
 }
 
-/* What a reader found to agree is good for all, as an input of the graph that nothing else is known of. */
+/* If one reader's input agrees, its producer is good for all readers; this is all that is known of a graph input. */
 static void note_good_input(const search *s, const fxtap_pair *pair, size_t node)
 {
     size_t producer;
@@ -116,7 +116,7 @@ static void note_good_input(const search *s, const fxtap_pair *pair, size_t node
     }
 }
 
-/* A pair at "0" covers what stands at "0.1": a list of numbers is one array. */
+/* A pair at "0" also covers position "0.1": a list of numbers is one array. */
 static bool covers(const char *pair_position, const char *position)
 {
     size_t length = strlen(pair_position);
@@ -146,15 +146,15 @@ static void note_bad_input(const search *s, const fxtap_pair *pair, size_t node,
 static bool is_judged(const fxtap_pair *pair)
 {
     bool is_one = pair->verdict == FXTAP_SAME || pair->verdict == FXTAP_CLOSE || fx_verdict_is_bad(pair->verdict);
-    return is_one && !pair->is_literal; /* another literal makes another operator: what differs then began there */
+    return is_one && !pair->is_literal; /* a different literal makes a different operator: the error began there */
 }
 
-/* True when a judged pair stands at this place among the node's inputs. */
+/* Whether one of the node's inputs at this position has a judged pair. */
 static bool has_judged_input(const search *s, const fx_node_pair *node, const char *position)
 {
     for (size_t i = node->first_pair; i < node->first_pair + node->n_pairs; i++) {
         const fxtap_pair *pair = pair_at(s, i);
-        bool is_known = is_judged(pair) || pair->verdict == FXTAP_UNDEFINED; /* what holds nothing is no error */
+        bool is_known = is_judged(pair) || pair->verdict == FXTAP_UNDEFINED; /* undefined values are not errors */
         if (pair->io == FXTAP_INPUT && is_known && covers(pair->position, position)) {
             return true;
         }
@@ -162,7 +162,7 @@ static bool has_judged_input(const search *s, const fx_node_pair *node, const ch
     return false;
 }
 
-/* Inputs without a judged pair are judged by what feeds them. */
+/* Judges inputs without a judged pair by their producers. */
 static void weigh_wiring(const search *s, const fx_node_pair *node, size_t order, evidence *e)
 {
     size_t n_inputs;
@@ -261,7 +261,7 @@ static fxtap_status add_origin(search *s, const fx_node_pair *node, const fxtap_
     return fx_report_add_origin(s->report, &origin, s->batch->first_pair + (size_t)(pair - s->batch->pairs));
 }
 
-/* Target's node that reads it: in a region, not the one that yields the result. */
+/* Target's node that reads the input: in a region, not the node that produces the result. */
 static size_t target_node_of(const search *s, const fx_node_pair *node, const fxtap_pair *pair)
 {
     const fxtap_tensor_info *tensor = fx_batch_target(s->batch, s->batch->sources[pair - s->batch->pairs].target);
@@ -270,14 +270,14 @@ static size_t target_node_of(const search *s, const fx_node_pair *node, const fx
     }
     for (size_t c = 0; c < s->nodes->group->n_target; c++) {
         const fx_exec_call *call = &s->nodes->target_calls[c];
-        if (call->set->step == tensor->step && tensor->node->order < call->n_nodes) {
+        if (call->step->info == tensor->step && tensor->node->order < call->n_nodes) {
             return call->first_node + tensor->node->order;
         }
     }
     return node->target_node;
 }
 
-/* INPUT or WEIGHT where the input is the graph's own; where target's is another operator's result, BEFORE. */
+/* INPUT or WEIGHT if it is a graph input on both sides; BEFORE if target's is an operator's result. */
 static fxtap_status reason_of_input(search *s, const fx_node_pair *node, const evidence *e, fxtap_origin_reason *out)
 {
     size_t producer;
@@ -301,7 +301,7 @@ static fxtap_status reason_of_input(search *s, const fx_node_pair *node, const e
     return FXTAP_OK;
 }
 
-/* An input that differs is an origin of its own, once for all nodes that read the same value. */
+/* Adds an input that differs as an origin, once for all nodes that read the same value. */
 static fxtap_status add_input_origin(search *s, const fx_node_pair *node, evidence *e)
 {
     fxtap_origin_reason reason;
@@ -322,7 +322,7 @@ static fxtap_status add_input_origin(search *s, const fx_node_pair *node, eviden
     return status;
 }
 
-/* Attention draws only where it drops: its flag says that it may. */
+/* Attention draws random numbers only for dropout; its arguments may turn that off. */
 static bool has_no_dropout(const search *s, const fx_node_pair *node)
 {
     for (size_t i = node->first_pair; i < node->first_pair + node->n_pairs; i++) {
@@ -360,14 +360,14 @@ static fxtap_status weigh_bad_output(search *s, const fx_node_pair *node, const 
     return add_origin(s, node, output, reason, e, &e->origin);
 }
 
-/* A node that was not dumped, or has no counterpart, is as its inputs are: BAD if one is, CLEAN if all are known to be good. */
+/* A node that was not dumped or has no counterpart gets its state from its inputs: BAD if one is, CLEAN if all are good. */
 static void infer_undumped(search *s, size_t i)
 {
     size_t n_inputs;
     const size_t *inputs = fx_wiring_inputs(s->wiring, i, &n_inputs);
     bool is_link = n_inputs == 1 && fx_wiring_position(s->wiring, i, 0)[0] == '\0';
     if (is_link) {
-        s->states[i] = s->states[inputs[0]]; /* the very value that an earlier call put out */
+        s->states[i] = s->states[inputs[0]]; /* the same value as an earlier call's result */
         return;
     }
     health state = fx_wiring_is_placeholder(s->wiring, i) ? s->states[i].output : CLEAN;
@@ -382,7 +382,7 @@ static void infer_undumped(search *s, size_t i)
     s->states[i].origin = state == BAD ? origin : faint_origin;
 }
 
-/* How much further apart than the node's inputs each of its results is. */
+/* Sets how much larger the error of each result is than that of the node's inputs. */
 static void note_growth(search *s, const fx_node_pair *node, const evidence *e)
 {
     for (size_t i = node->first_pair; i < node->first_pair + node->n_pairs; i++) {

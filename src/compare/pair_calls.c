@@ -1,9 +1,9 @@
 /*
- * pair_calls.c - which calls of one graph stand against each other.
+ * pair_calls.c - which calls of a graph are paired with each other.
  *
- * A graph may be called for one layer after the other, or for several models of one form, and one side may call it once more,
- * or in another order: then numbers pair strangers. Calls that got the same weights are a pair, the first of several with
- * the first. A backward graph without weights is told by what else it is given; of others that is data, which may be wrong.
+ * A graph may be called for each layer, or for several models with the same structure, and one side may call it once more
+ * or in another order: then pairing by number is wrong. Calls with the same weights are paired; if there are several, in
+ * order. A backward graph without weights is identified by its other inputs; for other graphs these are data and may be wrong.
  */
 #include <string.h>
 
@@ -13,15 +13,15 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-#define MOST_CALLS 1024 /* of more, the inputs are not listed beforehand */
-#define MOST_READ 8     /* inputs looked at */
+#define MOST_CALLS 1024 /* if there are more, the inputs are not listed in advance */
+#define MOST_READ 8     /* inputs examined */
 
-typedef struct graph_input { /* an input of a node that takes what the graph is given */
+typedef struct graph_input { /* a node's input that is an input of the graph */
     const char *node;
     const char *position;
 } graph_input;
 
-/* The first nodes' inputs that are weights, or, with none of these, any input of the graph. Borrowed from the wiring. */
+/* The first node inputs that are weights or, without weights, any inputs of the graph. Borrowed from the wiring. */
 static size_t list_given(const fx_wiring *wiring, const fxtap_node_info *const *nodes, size_t n_nodes, bool weights,
                          graph_input out[MOST_READ])
 {
@@ -49,10 +49,10 @@ static bool is_given(const graph_input *given, size_t n, const fxtap_tensor_info
     return false;
 }
 
-/* The inputs that tell calls of one graph apart. */
+/* The inputs that distinguish calls of one graph. */
 typedef struct graph_inputs {
     const fxtap_graph_info *graph;
-    fx_wiring *wiring; /* the positions are its own */
+    fx_wiring *wiring; /* owns the positions */
     graph_input items[MOST_READ];
     size_t n;
 } graph_inputs;
@@ -100,12 +100,12 @@ static fxtap_status sign_call(const fx_side *side, const fxtap_step_info *step, 
     return status;
 }
 
-fxtap_status fx_sign_calls(const fx_side *side, const fx_set *const *calls, size_t n, uint64_t *out)
+fxtap_status fx_sign_calls(const fx_side *side, const fx_side_step *const *calls, size_t n, uint64_t *out)
 {
     graph_inputs inputs = {0};
     fxtap_status status = FXTAP_OK;
     for (size_t i = 0; i < n && status == FXTAP_OK; i++) {
-        const fxtap_step_info *step = calls[i]->step;
+        const fxtap_step_info *step = calls[i]->info;
         status = step->graph == inputs.graph ? FXTAP_OK : list_inputs(side->reader, step->graph, &inputs);
         if (status == FXTAP_OK && inputs.n > 0) {
             status = sign_call(side, step, &inputs, &out[i]);
@@ -115,7 +115,7 @@ fxtap_status fx_sign_calls(const fx_side *side, const fx_set *const *calls, size
     return status;
 }
 
-fxtap_status fx_pair_calls(fx_comparison *c, const fx_set *const *golden, size_t n_golden, const fx_set *const *target,
+fxtap_status fx_pair_calls(fx_comparison *c, const fx_side_step *const *golden, size_t n_golden, const fx_side_step *const *target,
                            size_t n_target, size_t *partners, bool *is_taken)
 {
     for (size_t g = 0; g < n_golden; g++) {

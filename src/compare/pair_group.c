@@ -1,4 +1,4 @@
-/* pair_group.c - one group, from the lists to its pairs: every tensor of either side ends in exactly one. */
+/* pair_group.c - makes the pairs of one group from the lists of tensors: every tensor of either side is in exactly one. */
 #include <string.h>
 
 #include "compare/align.h"
@@ -11,7 +11,7 @@ static const char *keep(fx_texts *texts, const char *text)
     return fx_texts_keep(texts, text, strlen(text));
 }
 
-/* Copies into the report what a pair says of one side. */
+/* Copies one side of a pair into the report. */
 static bool describe(fx_texts *texts, fxtap_pair *pair, const fxtap_tensor_info *tensor)
 {
     const fxtap_node_info *node = tensor->node;
@@ -54,7 +54,7 @@ static uint32_t graph_number(const fxtap_step_info *step)
     return step == NULL ? 0 : step->graph->graph;
 }
 
-/* Which step of which graph the pair stands in. */
+/* Sets graph and step of the pair. */
 static void place(const fx_group_work *group, fxtap_pair *pair, const fxtap_tensor_info *golden, const fxtap_tensor_info *target)
 {
     const fxtap_step_info *first = golden != NULL ? golden->step : target->step;
@@ -70,10 +70,10 @@ typedef struct pairing { /* one group while its pairs are added */
     fx_group_nodes *group;
     fx_execution golden, target;
     fx_places places;
-    size_t next_target; /* of target's nodes that have no counterpart, those before this have been added */
+    size_t next_target; /* target's nodes without a counterpart have been added up to here */
 } pairing;
 
-/* How the two nodes of a pair were found to be one, in a word. */
+/* How the two nodes of a pair were matched. */
 static fxtap_pairing kind_of(const fx_node_pair *node)
 {
     uint32_t evidence = node->evidence, place = FX_EV_LINE | FX_EV_MODULE;
@@ -88,14 +88,14 @@ static fxtap_pairing kind_of(const fx_node_pair *node)
     }
     bool is_known = node->golden != NULL && node->target != NULL && strcmp(node->golden->name, node->target->name) == 0;
     bool is_exact = (evidence & FX_EV_OPERATOR) != 0 && (evidence & (FX_EV_NAME | FX_EV_VALUE | place)) != 0;
-    if ((is_known && is_exact) || evidence == FX_EV_NAME) { /* that alone: plain files of one name */
+    if ((is_known && is_exact) || evidence == FX_EV_NAME) { /* only the name: plain files with equal names */
         return FXTAP_PAIR_EXACT;
     }
     return (evidence & place) != 0 ? FXTAP_PAIR_SOURCE
          : (evidence & (FX_EV_INPUTS | FX_EV_USERS)) != 0 ? FXTAP_PAIR_WIRING : FXTAP_PAIR_ORDER;
 }
 
-/* Whether the other side ought to have this value too: the graphs are equal, or its operator is there. */
+/* Whether the other side should have this value too: the graphs are equal, or the other side has its operator. */
 static bool is_expected(const pairing *p, const fx_node_pair *node, const fxtap_tensor_info *tensor)
 {
     const fx_group_work *work = p->group->group;
@@ -108,7 +108,7 @@ static bool is_expected(const pairing *p, const fx_node_pair *node, const fxtap_
     return tensor->skipped == NULL && !work->is_extra && (!is_rewritten || has_counterpart);
 }
 
-/* A number, a text or a list of such that is written in the code, by the record of the one side or the other. */
+/* Whether the tensor is a number, a string or a list of these in the code, by the record of its side. */
 static bool is_literal(const fx_execution *side, size_t node, const fxtap_tensor_info *tensor)
 {
     if (node == FX_MISSING || tensor == NULL || tensor->io != FXTAP_INPUT || (tensor->has_meta && tensor->ndim > 1)) {
@@ -118,9 +118,9 @@ static bool is_literal(const fx_execution *side, size_t node, const fxtap_tensor
     return fx_call_is_literal(call, node - call->first_node, tensor->position);
 }
 
-#define MOST_OPERATORS 64 /* of a region that are counted */
+#define MOST_OPERATORS 64 /* operators counted per region */
 
-/* How many operators make what `node` yields out of values that have a counterpart: itself, and those above that have none. */
+/* Number of operators that compute the result of `node` from values that have a counterpart, including `node`. */
 static uint32_t count_operators(const fx_execution *side, size_t node)
 {
     size_t found[MOST_OPERATORS] = {node}, n = side->wiring == NULL ? 0 : 1, n_dumped = 0;
@@ -164,7 +164,7 @@ static fxtap_status add_pair(const pairing *p, const fx_node_pair *node, size_t 
     pair->pairing = is_pair ? kind_of(node) : FXTAP_PAIR_NONE;
     pair->confidence = is_pair ? fx_confidence(node->evidence, score) : 0.0;
     pair->evidence = is_pair ? node->evidence : 0;
-    if (is_pair && node->evidence == 0) { /* of operators that have no counterpart, what feeds them has one */
+    if (is_pair && node->evidence == 0) { /* the operators have no counterpart, but their inputs have one */
         pair->pairing = FXTAP_PAIR_WIRING;
         pair->evidence = FX_EV_INPUTS;
         pair->confidence = fx_confidence(FX_EV_INPUTS, 10);
@@ -236,7 +236,7 @@ static void end_node(const pairing *p, fx_node_pair *node)
     p->group->n_nodes += node->n_pairs > 0;
 }
 
-/* What of a target node was held against nothing. */
+/* Adds the tensors of a target node that were compared with nothing. */
 static fxtap_status add_rest(const pairing *p, const fx_node_pair *node, size_t t)
 {
     const fx_exec_node *target = &p->target.nodes[t];
@@ -270,7 +270,7 @@ static fxtap_status add_golden(const pairing *p, size_t g)
     return status;
 }
 
-/* A target node that stands in no node pair of its own: what of it was not held against a region. */
+/* Adds the tensors of a target node without a node pair that were not compared with those of a region. */
 static fxtap_status add_target(const pairing *p, size_t t)
 {
     const fx_exec_node *target = node_at(&p->target, t);
@@ -299,22 +299,22 @@ static fxtap_status add_targets_before(pairing *p, size_t end)
 static fxtap_status add_report_group(const pairing *p, const fx_exec_call *golden, const fx_exec_call *target, size_t first_pair)
 {
     const fx_group_work *work = p->group->group;
-    const fx_set *first = golden != NULL ? golden->set : target->set;
+    const fx_side_step *first = golden != NULL ? golden->step : target->step;
     return fx_report_add_group(p->batch->comparison->report, &(fxtap_group){
         .rank = work->rank,
-        .graph = graph_number(first->step),
-        .target_graph = target == NULL ? 0 : graph_number(target->set->step),
-        .step = golden == NULL ? -1 : step_number(golden->set->step),
-        .target_step = target == NULL ? -1 : step_number(target->set->step),
+        .graph = graph_number(first->info),
+        .target_graph = target == NULL ? 0 : graph_number(target->step->info),
+        .step = golden == NULL ? -1 : step_number(golden->step->info),
+        .target_step = target == NULL ? -1 : step_number(target->step->info),
         .pairing = work->pairing,
         .unit = work->number,
-        .call = first->step == NULL ? -1 : first->step->call,
+        .call = first->info == NULL ? -1 : first->info->call,
         .first_pair = p->batch->first_pair + first_pair,
         .n_pairs = p->batch->n_pairs - first_pair,
     });
 }
 
-/* The call of target in which the first counterpart of this call's nodes stands. */
+/* The call of target that has the first counterpart of this call's nodes. */
 static const fx_exec_call *counterpart_of(const pairing *p, const fx_exec_call *call)
 {
     if (p->golden.n_calls == 1 && p->target.n_calls == 1) {
@@ -406,7 +406,7 @@ static fxtap_status match(pairing *p, fx_arena *arena)
     return FXTAP_OK;
 }
 
-/* One flag a node, dumped or not. NULL: no memory. */
+/* One flag per node, dumped or not. NULL: no memory. */
 static const bool *list_partnered(fx_batch *batch, const fx_execution *execution)
 {
     bool *flags = fx_arena_calloc(&batch->arena, execution->n_nodes + 1, sizeof *flags);

@@ -1,4 +1,4 @@
-/* places.c - the tensors of aligned nodes, place by place. */
+/* places.c - pairs the tensors of aligned nodes, position by position. */
 #include "compare/map.h"
 #include "compare/places.h"
 
@@ -11,8 +11,8 @@ typedef struct placing {
     const fx_map *map;
     const fx_execution *golden, *target;
     fx_places *out;
-    size_t *readers; /* of each target node: the first of its readers' inputs that may stand against a region's, plus one */
-    size_t *next;    /* of each target tensor: the one after it in that list, plus one */
+    size_t *readers; /* for each target node, the first input of a reader that may pair with a region's input, plus one */
+    size_t *next;    /* for each target tensor, the next one in that list, plus one */
 } placing;
 
 static size_t *partner_of_golden(const placing *p, size_t tensor)
@@ -56,7 +56,7 @@ static bool are_one(const placing *p, size_t golden_source, size_t target_source
     return golden_source != FX_MISSING && target_source != FX_MISSING && p->golden->nodes[golden_source].partner == target_source;
 }
 
-/* a + b against b + a: golden's first argument is target's second. */
+/* a + b and b + a: golden's first argument is target's second. */
 static bool is_swapped(const placing *p, size_t g, size_t t)
 {
     if (!fx_is_commutative(p->golden->nodes[g].target)) {
@@ -77,7 +77,7 @@ static bool has_name(const fxtap_tensor_info *tensor)
     return tensor->arg_name != NULL && tensor->arg_name[0] != '\0';
 }
 
-/* Whether `node` has an input of that name: then no other stands for it. */
+/* Whether `node` has an input with that name: then no other input can correspond. */
 static bool has_argument(const fx_execution *execution, const fx_exec_node *node, const char *name)
 {
     for (size_t i = node->first_tensor; i < node->first_tensor + node->n_tensors; i++) {
@@ -89,7 +89,7 @@ static bool has_argument(const fx_execution *execution, const fx_exec_node *node
     return false;
 }
 
-/* Operators of two programs may take their arguments in other orders: what both call by a name is one. */
+/* Operators of two programs may take arguments in a different order: arguments with equal names correspond. */
 static bool same_argument(const placing *p, const fx_exec_node *node, const fxtap_tensor_info *golden,
                           const fxtap_tensor_info *target, bool *out)
 {
@@ -111,8 +111,8 @@ static bool same_place(const fxtap_tensor_info *golden, const fxtap_tensor_info 
 }
 
 /*
- * Where the results are one quantity, what the two read at one place need not be: a view that starts from another shape, a sum
- * that is grouped in another way. Such an input is told by what feeds it, and is no difference.
+ * If two results are the same quantity, their inputs at the same position need not be: a view may start from another
+ * shape, a sum may be grouped differently. The producer shows this for an input, which is then not a difference.
  */
 static bool is_rewritten(const placing *p, size_t g, size_t t, const fxtap_tensor_info *golden, const fxtap_tensor_info *target)
 {
@@ -123,7 +123,7 @@ static bool is_rewritten(const placing *p, size_t g, size_t t, const fxtap_tenso
     return from != FX_MISSING && to != FX_MISSING && !are_one(p, from, to) && fx_compare_values(golden, target) <= FX_VALUES_STRANGE;
 }
 
-/* What a line of the map says of a tensor. */
+/* Pairs a tensor as the map says. */
 static void join_mapped(const placing *p, size_t g)
 {
     const fx_exec_node *golden = &p->golden->nodes[g], *target = &p->target->nodes[golden->partner];
@@ -161,7 +161,7 @@ static void join_calls(const placing *p, size_t g)
         if (*partner_of_golden(p, i) != FX_MISSING) {
             continue;
         }
-        for (size_t k = 0; k < target->n_tensors; k++) { /* as a rule the one after the last */
+        for (size_t k = 0; k < target->n_tensors; k++) { /* usually the one after the last match */
             size_t t = at + k < end ? at + k : at + k - target->n_tensors;
             if (*partner_of_target(p, t) == FX_MISSING &&
                 stand_together(p, g, fx_exec_tensor(p->golden, i), fx_exec_tensor(p->target, t), is_turned)) {
@@ -197,7 +197,7 @@ static bool fits(const fxtap_tensor_info *a, const fxtap_tensor_info *b)
     return a->has_meta && b->has_meta && fx_same_shape(a, b);
 }
 
-/* What two nodes of different operators yield is one quantity. */
+/* Pairs the results of two nodes with different operators. */
 static void join_results(const placing *p, size_t g)
 {
     size_t t = p->golden->nodes[g].partner, golden, target;
@@ -220,9 +220,9 @@ static void note_counterpart(const placing *p, size_t g)
 
 /* ---- other results of regions ---- */
 
-#define REACH 32 /* target's nodes around the counterpart that are looked at */
+#define REACH 32 /* target's nodes examined around the counterpart */
 
-/* Pairs a tensor with a result of `node` that has no partner and is near it; false where there is none. */
+/* Pairs a tensor with an unpaired result of `node` that is near it; false if there is none. */
 static bool join_near(const placing *p, size_t golden, const fx_exec_node *node)
 {
     const fxtap_tensor_info *tensor = fx_exec_tensor(p->golden, golden);
@@ -237,7 +237,7 @@ static bool join_near(const placing *p, size_t golden, const fx_exec_node *node)
     return false;
 }
 
-/* A result that nothing reads, as the mean of a layer norm, may be one of those that a region computes on its way. */
+/* A result without readers, such as the mean of a layer norm, may be an intermediate result of a region. */
 static void join_unread(const placing *p, size_t g)
 {
     const fx_exec_node *node = &p->golden->nodes[g];
@@ -270,7 +270,7 @@ static void list_readers(const placing *p)
     }
 }
 
-/* What a region of golden takes in is held against what target's region takes in from the same value. */
+/* Pairs the inputs of golden's region with the inputs that target's region takes from the same value. */
 static void join_inputs(const placing *p, size_t g)
 {
     const fx_exec_node *node = &p->golden->nodes[g];

@@ -103,7 +103,7 @@ void fx_pair_forget(fxtap_pair *pair)
     fxtap_pair kept = *pair;
     kept.verdict = FXTAP_NOT_COMPARED;
     kept.detail = "";
-    /* what judging found begins there */
+    /* the results of judging begin there */
     memset(&kept.measured, 0, sizeof kept - offsetof(fxtap_pair, measured));
     kept.input_error = kept.growth = NAN;
     if (!kept.golden_recorded) {

@@ -1,8 +1,8 @@
 /*
- * rules.c - which tolerance a pair is judged by.
+ * rules.c - which tolerance applies to a pair.
  *
  * Defaults are torch.testing.assert_close's, per original dtype
- * (https://docs.pytorch.org/docs/stable/testing.html); float8 and smaller, which it does not know, get one unit of
+ * (https://docs.pytorch.org/docs/stable/testing.html); float8 and smaller, which it does not support, get one unit of
  * their own precision.
  */
 #include <string.h>
@@ -16,7 +16,7 @@ typedef struct tolerance_row {
     double atol;
 } tolerance_row;
 
-/* In order of precision, the least precise first: fx_judged_dtype() reads it so. */
+/* In order of precision, the least precise first: fx_judged_dtype() depends on it. */
 static const tolerance_row defaults[] = {
     {FXTAP_FLOAT4_E2M1FN_X2, 0.5, 1e-5},
     {FXTAP_FLOAT8_E8M0FNU, 1.0, 0.0},

@@ -1,8 +1,8 @@
 /*
- * rules_file.c - rules from a file: a subset of TOML (https://toml.io/en/v1.0.0), tables `[[rule]]` alone.
+ * rules_file.c - reads rules from a file: a subset of TOML (https://toml.io/en/v1.0.0), only tables `[[rule]]`.
  *
  * Strings (basic and literal, on one line) and decimal numbers; no dotted or quoted keys, no other tables, no arrays.
- * What the subset has not is an error that names the line.
+ * Anything outside the subset is an error that names the line.
  */
 #include <math.h>
 #include <stdarg.h>
@@ -23,7 +23,7 @@ typedef struct parser {
     const char *at;
     const char *end;
     size_t line;
-    size_t rule_line; /* where the last [[rule]] stands */
+    size_t rule_line; /* line of the last [[rule]] */
     fxtap_rule *rules;
     size_t n_rules;
     size_t capacity;
@@ -78,7 +78,7 @@ static fxtap_status wrong(const parser *p, const char *format, ...)
     return fx_error_at(FXTAP_E_INVALID, p->path, "line %zu: %s", p->line, text);
 }
 
-/* The character at hand; '\n' also at the end of the text. */
+/* The current character; '\n' also at the end of the text. */
 static char peek(const parser *p)
 {
     return p->at < p->end ? *p->at : '\n';
@@ -91,7 +91,7 @@ static void skip_blanks(parser *p)
     }
 }
 
-/* After a value or a header only a comment may follow. */
+/* Only a comment may follow a value or a header. */
 static fxtap_status end_line(parser *p)
 {
     skip_blanks(p);
@@ -233,7 +233,7 @@ static bool is_decimal(const char *text)
     return c > text && c[-1] >= '0' && c[-1] <= '9';
 }
 
-/* The value of such a decimal. */
+/* The value of a decimal that is_decimal() accepts. */
 static double decimal_value(const char *text)
 {
     char plain[64];

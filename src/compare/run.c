@@ -1,9 +1,9 @@
 /*
- * run.c - judging a batch's pairs on several threads. Pairs are handed out one by one, the largest first so that none is
- * left over at the end (in order of execution where the first difference ends it).
+ * run.c - judges a batch's pairs on several threads. Threads take pairs one by one, the largest first, so that no large
+ * pair is left for the end (in order of execution with fail_fast).
  *
- * Where somebody wants to see progress the calling thread judges nothing itself: it tells ten times a second, and can
- * stop the work in the middle of a large pair.
+ * With a progress callback the calling thread does not judge: it calls the callback ten times a second, and can stop the
+ * work in the middle of a large pair.
  */
 #include <pthread.h>
 #include <stdlib.h>
@@ -27,17 +27,17 @@ typedef struct worker {
 
 struct fx_judging {
     fx_batch *batch;
-    size_t *order; /* in which pairs are handed out */
+    size_t *order; /* order in which pairs are judged */
     atomic_size_t next;
     atomic_size_t done;
     atomic_size_t first_bad; /* fail_fast: the first pair known to differ, or SIZE_MAX */
     pthread_mutex_t lock;
     pthread_cond_t ended;
-    size_t n_running; /* under `lock` */
-    worker *workers;  /* the first is the calling thread's, where that judges too */
+    size_t n_running; /* protected by `lock` */
+    worker *workers;  /* the first is the calling thread's, if that judges too */
     size_t n_workers;
-    size_t first;     /* worker with a thread */
-    size_t n_started; /* how many have one */
+    size_t first;     /* index of the first worker with its own thread */
+    size_t n_started; /* workers with a running thread */
 };
 
 static void note_bad(fx_judging *j, size_t p)
@@ -47,7 +47,7 @@ static void note_bad(fx_judging *j, size_t p)
     }
 }
 
-/* With fail_fast pairs are handed out in order: those before the first bad one are all under way, and are finished. */
+/* With fail_fast pairs are taken in order: those before the first bad one have all been taken, and are finished. */
 static void judge_pairs(worker *w)
 {
     fx_judging *j = w->judging;
@@ -133,7 +133,7 @@ static void init_lock(fx_judging *j)
     pthread_condattr_destroy(&monotonic);
 }
 
-/* One that cannot be started leaves its work to the others; with none, the calling thread does it all. */
+/* If a thread cannot be started, the others do its work; without any, the calling thread does all of it. */
 static void start_workers(fx_judging *j)
 {
     while (j->first + j->n_started < j->n_workers) {
@@ -180,14 +180,14 @@ fxtap_status fx_judging_begin(fx_batch *batch, fx_judging **out)
 
 /* ---- end ---- */
 
-/* How many pairs there are is known when all groups are paired; before that, how many there would be if all were alike. */
+/* The number of pairs is exact once all groups are paired; before that, it is extrapolated from the groups so far. */
 static uint64_t expected_pairs(const fx_comparison *c)
 {
     double share = c->n_begun < c->n_groups ? (double)c->n_begun / (double)c->n_groups : 1.0;
     return (uint64_t)((double)c->n_paired / share);
 }
 
-/* Waits for the workers and tells how far they are; true when the caller asked to stop. */
+/* Waits for the workers and reports progress; true if the caller asked to stop. */
 static bool watch(fx_judging *j)
 {
     fx_comparison *c = j->batch->comparison;
@@ -222,7 +222,7 @@ static void told_to_stop(worker *first)
     }
 }
 
-/* What other threads judged beyond the first bad pair is dropped: the report is the same every time. */
+/* Drops what other threads judged after the first bad pair, so that the report is deterministic. */
 static void forget_after(fx_batch *batch, size_t first_bad)
 {
     if (first_bad == SIZE_MAX) {

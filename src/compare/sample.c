@@ -1,6 +1,6 @@
 /*
- * sample.c - a few elements of a value's file. Statistics do not tell a value from its transposition, nor from any other
- * order of the same elements; elements at the same places do.
+ * sample.c - compares a few elements of two values' files. Statistics do not distinguish a value from its transpose, or
+ * from any other order of the same elements; elements at the same indices do.
  */
 #include <fcntl.h>
 #include <math.h>
@@ -12,9 +12,9 @@
 #include "tensor/view.h"
 
 #define N_SAMPLES 16
-#define WITHIN 2e-2 /* of the largest magnitude */
+#define WITHIN 2e-2 /* relative to the largest magnitude */
 
-/* Elements that are spread evenly over the row-major order, or some twice; false where they cannot be read as numbers. */
+/* Reads elements evenly spaced in row-major order, some of them twice if there are few; false if they are not numbers. */
 static bool read_samples(const fxtap_view *view, double *out)
 {
     uint64_t count;
@@ -41,7 +41,7 @@ static const double *load(fx_arena *arena, fx_trait *trait)
     }
     trait->is_sampled = true;
     if (fx_npy_open_at(AT_FDCWD, value->path, value->path, 0, &file) != FXTAP_OK) {
-        return NULL; /* judging will say what is wrong with it */
+        return NULL; /* judging will report the error */
     }
     double *samples = fx_arena_calloc(arena, N_SAMPLES, sizeof *samples);
     if (samples != NULL && read_samples(fxtap_npy_view(file), samples)) {
@@ -51,7 +51,7 @@ static const double *load(fx_arena *arena, fx_trait *trait)
     return trait->samples;
 }
 
-/* A NaN is near another, and no number. */
+/* A NaN is near a NaN, and near no number. */
 static bool is_near(double a, double b, double distance)
 {
     return a == b || (isnan(a) && isnan(b)) || fabs(a - b) <= distance;

@@ -1,8 +1,8 @@
 /*
- * shard.c - a report as bytes, and shards put together: what several processes compared becomes the report that one
- * would have made.
+ * shard.c - serialises a report, and merges shards: the reports of several processes become the report that a single
+ * process would have made.
  *
- * Shard k of n holds units k, k + n, k + 2n ..., each of one or more groups; merging takes them in the order of their numbers.
+ * Shard k of n has units k, k + n, k + 2n ..., each of one or more groups; merging takes them in order of their numbers.
  */
 #include <string.h>
 
@@ -15,7 +15,7 @@
 #include "util/float_mode.h"
 #include "util/memory.h"
 
-#define MAGIC 0x6872707478663034u /* "fxtprh" and a version, kept when the form changes */
+#define MAGIC 0x6872707478663034u /* "fxtprh" and a version */
 #define PAIR_BYTES_MIN 200
 
 static void head_fields(fx_codec *c, fxtap_report *report)
@@ -40,7 +40,7 @@ fxtap_status fxtap_report_serialise(const fxtap_report *report, void **out, size
     FX_REQUIRE(report);
     FX_REQUIRE(out);
     FX_REQUIRE(n_bytes_out);
-    fxtap_report copy = *report; /* the fields are visited as lvalues; nothing of it is changed */
+    fxtap_report copy = *report; /* the codec needs lvalues; it changes nothing */
     fxtap_buffer buffer;
     fxtap_buffer_init(&buffer);
     fx_codec c = fx_codec_writer("report shard", &buffer);
@@ -175,10 +175,10 @@ static fxtap_status read_shard(const void *bytes, size_t n_bytes, fxtap_report *
 
 /* ---- merging ---- */
 
-typedef struct source { /* a shard, and where its groups' pairs have gone */
+typedef struct source { /* a shard, and the new indices of its groups' pairs */
     const fxtap_report *report;
     size_t *moved; /* the new index of each group's first pair */
-    size_t n_taken; /* groups that have been appended */
+    size_t n_taken; /* groups appended so far */
 } source;
 
 static fxtap_status append_group(fxtap_report *into, source *from, size_t g)
@@ -197,7 +197,7 @@ static fxtap_status append_group(fxtap_report *into, source *from, size_t g)
     return fx_report_add_group(into, &group);
 }
 
-/* The group that a pair of a shard lies in, which is there: groups tile the pairs, some of them empty. */
+/* The group of a shard's pair. It always exists: groups cover all pairs, and some are empty. */
 static size_t group_with(const fxtap_report *report, size_t pair)
 {
     size_t low = 0, high = report->n_groups;
@@ -246,7 +246,7 @@ static fxtap_status merge_heads(fxtap_report *into, fxtap_report *const *shards,
     return status;
 }
 
-/* Each shard stopped at the first difference of its own: what lies beyond the first of all would not have been judged. */
+/* Each shard stopped at its own first difference: drops what a single process would not have judged. */
 static void stop_at_first(fxtap_report *into, fxtap_report *const *shards, size_t n_shards)
 {
     size_t first = 0, group = 0, n_kept = 0;
@@ -269,7 +269,7 @@ static void stop_at_first(fxtap_report *into, fxtap_report *const *shards, size_
     while (group + 1 < into->n_groups && into->groups[group + 1].first_pair <= first) {
         group++;
     }
-    into->n_carried = shards[into->groups[group].unit % n_shards]->n_carried; /* of the shard that holds the group */
+    into->n_carried = shards[into->groups[group].unit % n_shards]->n_carried; /* of the shard that has the group */
 }
 
 static fxtap_status trim(fxtap_report *report)
@@ -283,7 +283,7 @@ static fxtap_status trim(fxtap_report *report)
     return status;
 }
 
-/* The shard whose next group has the lowest unit; SIZE_MAX: none has any left. */
+/* The shard whose next group has the lowest unit; SIZE_MAX: no groups are left. */
 static size_t next_source(const source *sources, size_t n_sources)
 {
     size_t best = SIZE_MAX;
@@ -298,7 +298,7 @@ static size_t next_source(const source *sources, size_t n_sources)
     return best;
 }
 
-/* Group by group, in the order of their units. */
+/* Appends all groups in the order of their units. */
 static fxtap_status deal(fxtap_report *into, source *sources, size_t n_sources)
 {
     fxtap_status status = FXTAP_OK;

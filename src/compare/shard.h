@@ -1,4 +1,4 @@
-/* shard.h - the fields of a shard's parts, written or read. */
+/* shard.h - serialisation of the fields of a shard. */
 #ifndef FX_COMPARE_SHARD_H
 #define FX_COMPARE_SHARD_H
 

@@ -1,4 +1,4 @@
-/* shard_fields.c - the fields of pairs, groups, origins and rules in a shard, once for both ways. */
+/* shard_fields.c - the fields of pairs, groups, origins and rules in a shard, for both reading and writing. */
 #include <string.h>
 
 #include "compare/shard.h"
@@ -93,7 +93,7 @@ static void worst_fields(fx_codec *c, fxtap_pair *pair)
     }
 }
 
-/* The bins of one side: an array of numbers that the report owns. */
+/* The bins of one side: an array of numbers, owned by the report. */
 static void number_fields(fx_codec *c, size_t n, const uint64_t **numbers)
 {
     uint64_t *room = fx_codec_room(c, n, sizeof *room);

@@ -17,13 +17,13 @@ static fxtap_status list_sets(fx_side *side)
     }
     fxtap_origin_kind kind = fxtap_reader_kind(side->reader);
     size_t n_plain = kind == FXTAP_READ_PLAIN || kind == FXTAP_READ_FILE; /* such a side is never empty */
-    side->sets = fx_calloc(n_steps + n_plain, sizeof *side->sets);
-    side->n_sets = side->sets == NULL ? 0 : n_steps + n_plain;
-    for (size_t i = 0; i < n_steps && side->n_sets > 0; i++) {
-        side->sets[i].step = steps[i];
+    side->steps = fx_calloc(n_steps + n_plain, sizeof *side->steps);
+    side->n_steps = side->steps == NULL ? 0 : n_steps + n_plain;
+    for (size_t i = 0; i < n_steps && side->n_steps > 0; i++) {
+        side->steps[i].info = steps[i];
     }
     fx_free(steps);
-    return side->sets == NULL ? FXTAP_E_NOMEM : FXTAP_OK;
+    return side->steps == NULL ? FXTAP_E_NOMEM : FXTAP_OK;
 }
 
 fxtap_status fx_side_warnings(fx_comparison *comparison, const fx_side *side, const char *which)
@@ -57,8 +57,8 @@ static int64_t rank_of(const fx_side *side, const fxtap_step_info *step)
     return fxtap_reader_rank(side->reader, step->graph->rank_i)->rank;
 }
 
-/* ": there are steps 0 to 2": what there is in place of the last part that was asked for; nothing where that is not known. */
-static void tell_what_is_there(const fx_side *side, char *out, size_t n_bytes)
+/* ": there are steps 0 to 2": what exists instead of the last part of the request; empty if unknown. */
+static void describe_available(const fx_side *side, char *out, size_t n_bytes)
 {
     static const char *const names[] = {"step", "graph", "rank"};
     fxtap_tensor_query query = side->query;
@@ -101,13 +101,13 @@ fxtap_status fx_side_check(const fx_comparison *comparison, const fx_side *side)
                  {"step", query->step, query->step >= 0}};
     char text[128] = "";
     size_t used = 0;
-    for (size_t i = 0; i < sizeof parts / sizeof parts[0] && side->n_sets == 0; i++) {
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0] && side->n_steps == 0; i++) {
         if (parts[i].is_given) {
             used += (size_t)snprintf(text + used, sizeof text - used, "%s%s %" PRId64, used > 0 ? ", " : "",
                                      parts[i].name, parts[i].value);
         }
     }
-    char pair[128] = ""; /* two numbers may have been meant as a range */
+    char pair[128] = ""; /* the user may have meant two numbers as a range */
     if (query->step >= 0 && options->golden_step != options->target_step) {
         snprintf(pair, sizeof pair, " (golden's step %" PRId64 " was to be compared with target's step %" PRId64 ")",
                  options->golden_step, options->target_step);
@@ -116,7 +116,7 @@ fxtap_status fx_side_check(const fx_comparison *comparison, const fx_side *side)
         return FXTAP_OK;
     }
     char there[64];
-    tell_what_is_there(side, there, sizeof there);
+    describe_available(side, there, sizeof there);
     return fx_error_at(FXTAP_E_NOT_FOUND, fxtap_reader_path(side->reader), "no tensors of %s%s%s", text, there, pair);
 }
 
@@ -155,7 +155,7 @@ void fx_side_close(fx_side *side)
     if (side->reader != NULL) {
         fxtap_reader_release(side->reader);
     }
-    fx_free(side->sets);
-    side->sets = NULL;
-    side->n_sets = 0;
+    fx_free(side->steps);
+    side->steps = NULL;
+    side->n_steps = 0;
 }

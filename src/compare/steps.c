@@ -12,7 +12,7 @@
 
 static int compare_calls(const void *left, const void *right)
 {
-    const fxtap_step_info *a = (*(const fx_set *const *)left)->step, *b = (*(const fx_set *const *)right)->step;
+    const fxtap_step_info *a = (*(const fx_side_step *const *)left)->info, *b = (*(const fx_side_step *const *)right)->info;
     if (a->call != b->call) {
         return a->call < b->call ? -1 : 1;
     }
@@ -36,7 +36,7 @@ static fxtap_status class_of(fxtap_reader *reader, const fxtap_graph_info *graph
     return status;
 }
 
-/* The class of the first graph that has a node which matches; 0: none has. */
+/* The class of the first graph that has a matching node; 0: none. */
 static fxtap_status matching_class(fxtap_reader *reader, const fx_calls *calls, const char *pattern, uint64_t *out)
 {
     fxtap_status status = FXTAP_OK;
@@ -45,10 +45,10 @@ static fxtap_status matching_class(fxtap_reader *reader, const fx_calls *calls, 
     for (size_t i = 0; i < calls->n && *out == 0 && status == FXTAP_OK; i++) {
         const fxtap_node_info *const *nodes;
         size_t n = 0;
-        if (calls->sets[i]->step->graph == before) {
+        if (calls->items[i]->info->graph == before) {
             continue;
         }
-        before = calls->sets[i]->step->graph;
+        before = calls->items[i]->info->graph;
         status = fxtap_reader_nodes(reader, before, &nodes, &n);
         for (size_t k = 0; k < n && status == FXTAP_OK; k++) {
             if (fxtap_node_matches(pattern, nodes[k])) {
@@ -60,7 +60,7 @@ static fxtap_status matching_class(fxtap_reader *reader, const fx_calls *calls, 
     return status;
 }
 
-/* The smallest number of calls after which the sequence repeats itself, at least once; 0: it does not. */
+/* The smallest number of calls after which the sequence repeats, at least once; 0: it does not repeat. */
 static size_t find_period(const fx_calls *calls, size_t *border)
 {
     size_t n = calls->n, length = 0;
@@ -84,7 +84,7 @@ static void split_by_period(fx_calls *calls, size_t period)
     calls->first[calls->n_steps] = calls->n;
 }
 
-/* A step begins with each call of `class`; with `after_another`, only where the call before was of another. */
+/* Begins a step with each call of `class`; with `after_another`, only if the previous call was of another class. */
 static void split_by_class(fx_calls *calls, uint64_t class, bool after_another)
 {
     calls->n_steps = 0;
@@ -97,20 +97,20 @@ static void split_by_class(fx_calls *calls, uint64_t class, bool after_another)
     calls->first[calls->n_steps] = calls->n;
 }
 
-fxtap_status fx_calls_create(fx_arena *arena, fxtap_reader *reader, const fx_set **sets, size_t n, const char *step_of,
+fxtap_status fx_calls_create(fx_arena *arena, fxtap_reader *reader, const fx_side_step **items, size_t n, const char *step_of,
                              fx_calls *out)
 {
-    *out = (fx_calls){.sets = sets, .n = n, .classes = fx_arena_calloc(arena, n + 1, sizeof *out->classes),
+    *out = (fx_calls){.items = items, .n = n, .classes = fx_arena_calloc(arena, n + 1, sizeof *out->classes),
                       .first = fx_arena_calloc(arena, n + 2, sizeof *out->first)};
     size_t *border = fx_arena_calloc(arena, n + 1, sizeof *border);
     if (out->classes == NULL || out->first == NULL || border == NULL) {
         return FXTAP_E_NOMEM;
     }
-    qsort(sets, n, sizeof *sets, compare_calls);
+    qsort(items, n, sizeof *items, compare_calls);
     fxtap_status status = FXTAP_OK;
     for (size_t i = 0; i < n && status == FXTAP_OK; i++) {
-        bool is_again = i > 0 && sets[i]->step->graph == sets[i - 1]->step->graph;
-        status = is_again ? FXTAP_OK : class_of(reader, sets[i]->step->graph, &out->classes[i]);
+        bool is_again = i > 0 && items[i]->info->graph == items[i - 1]->info->graph;
+        status = is_again ? FXTAP_OK : class_of(reader, items[i]->info->graph, &out->classes[i]);
         out->classes[i] = is_again ? out->classes[i - 1] : out->classes[i];
     }
     uint64_t class = 0;
@@ -149,16 +149,16 @@ static double count_nodes(const fx_calls *calls, size_t end)
 {
     double n = 0.0;
     for (size_t i = 0; i < end; i++) {
-        n += (double)calls->sets[i]->step->graph->n_nodes;
+        n += (double)calls->items[i]->info->graph->n_nodes;
     }
     return n;
 }
 
-/* By its size, whether what does not repeat is one iteration of the other side, or all that the other side repeats: layers. */
+/* Decides by size whether the sequence that does not repeat is one iteration of the other side, or all of them (layers). */
 static bool is_one_iteration(const fx_calls *once, const fx_calls *repeating)
 {
     double size = count_nodes(once, once->n), first = count_nodes(repeating, repeating->first[1]);
-    return size * size < first * count_nodes(repeating, repeating->n); /* nearer to the one, as factors go */
+    return size * size < first * count_nodes(repeating, repeating->n); /* nearer to one iteration than to all, by ratio */
 }
 
 void fx_calls_balance(fx_calls *golden, fx_calls *target)
@@ -178,6 +178,6 @@ void fx_calls_balance(fx_calls *golden, fx_calls *target)
         take_as_one(golden, golden->n_steps);
         take_as_one(target, target->n_steps);
     } else if (more->n_steps % fewer->n_steps == 0 && has_single_calls(more)) {
-        take_as_one(more, more->n_steps / fewer->n_steps); /* layers that are compiled each by itself */
+        take_as_one(more, more->n_steps / fewer->n_steps); /* layers that are compiled separately */
     }
 }

@@ -1,10 +1,11 @@
 /*
- * steps.h - the calls of one rank in order of execution, and where an iteration of the model begins.
+ * steps.h - the calls of one rank in order of execution, and where each iteration of the model begins.
  *
- * A call is of a *class*: the kind of its graph and the first line of code in it, so that a recompilation is of the class of
- * what it replaces. An iteration is what the sequence of classes repeats; where nothing repeats, it begins where the first
- * class comes again after another one; where that leaves the sides with different numbers, everything is one; but where one side alone repeats
- * itself, and an iteration of it is about as large as all of the other side, that is one iteration, too.
+ * A call has a *class*: the kind of its graph and the first line of code in it, so that a recompiled graph has the class
+ * of the graph it replaces. An iteration is the period of the sequence of classes. If the sequence does not repeat, an
+ * iteration begins where the first class recurs after a different one. If the sides then have different numbers of
+ * iterations, all calls are one iteration; but if only one side repeats, and one of its iterations is about as large as
+ * the whole other side, the other side is one iteration.
  */
 #ifndef FX_COMPARE_STEPS_H
 #define FX_COMPARE_STEPS_H
@@ -12,19 +13,19 @@
 #include "compare/report.h"
 
 typedef struct fx_calls {
-    const fx_set **sets;  /* in order of execution */
+    const fx_side_step **items; /* in order of execution */
     uint64_t *classes;
     size_t n;
-    size_t *first;        /* of each step, and behind the last `n` */
+    size_t *first;        /* first call of each step, followed by `n` */
     size_t n_steps;
-    bool is_repeating;    /* the sequence of classes repeats itself */
+    bool is_repeating;    /* the sequence of classes repeats */
 } fx_calls;
 
-/* Sorts the sets by call, finds their classes and steps; arrays in `arena`. `step_of`: a pattern, or NULL. */
-fxtap_status fx_calls_create(fx_arena *arena, fxtap_reader *reader, const fx_set **sets, size_t n, const char *step_of,
+/* Sorts the calls, finds their classes and iterations; arrays in `arena`. `step_of`: a pattern, or NULL. */
+fxtap_status fx_calls_create(fx_arena *arena, fxtap_reader *reader, const fx_side_step **items, size_t n, const char *step_of,
                              fx_calls *out);
 
-/* Makes the steps of both sides comparable: where their numbers differ, by taking several, or all, as one. */
+/* Makes the steps of both sides comparable: if their numbers differ, merges several or all into one. */
 void fx_calls_balance(fx_calls *golden, fx_calls *target);
 
 #endif

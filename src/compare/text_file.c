@@ -1,4 +1,4 @@
-/* text_file.c - small files written by hand: read whole, from anything that can be read. */
+/* text_file.c - reads a small hand-written file whole, also from a pipe. */
 #include <errno.h>
 #include <fcntl.h>
 #include <unistd.h>
@@ -21,7 +21,7 @@ static fxtap_status read_all(int fd, const char *path, fxtap_buffer *out)
             return fx_error_errno(errno, "read", path);
         }
         if (n == 0) {
-            fxtap_buffer_append(out, "", 0); /* an empty file has bytes as well: "" */
+            fxtap_buffer_append(out, "", 0); /* `bytes` is not NULL for an empty file either */
             return fxtap_buffer_status(out);
         }
         if (out->length + (size_t)n > MAX_BYTES) {

@@ -11,9 +11,9 @@
 #include <xxhash.h>
 
 #define MAX_COMPONENTS 64
-#define CLOSELY 1e-3          /* of the magnitude: how far statistics of one quantity may be apart */
-#define ROUGHLY 2e-2          /* the same for one that was computed in two precisions */
-#define MAX_ROOT 4            /* components at the front of a module path that may differ between the sides */
+#define CLOSELY 1e-3          /* relative difference allowed between statistics of the same quantity */
+#define ROUGHLY 2e-2          /* the same for a quantity computed in two precisions */
+#define MAX_ROOT 4            /* leading components of a module path that may differ between the sides */
 
 /* ---- module paths ---- */
 
@@ -34,7 +34,7 @@ static bool is_wrapper(const char *text, size_t length)
     return false;
 }
 
-/* "L['self']._modules['encoder'].layer.3.act": encoder, layer, 3, act. The variable that holds the model does not count. */
+/* "L['self']._modules['encoder'].layer.3.act": encoder, layer, 3, act. Skips the variable that holds the model. */
 static void split_path(const char *text, path *out)
 {
     bool has_root = text[0] == 'L' && text[1] == '[';
@@ -70,7 +70,7 @@ static int compare_hashes(const void *left, const void *right)
     return (a > b) - (a < b);
 }
 
-/* Sorted, each once. NULL: no memory. */
+/* The hashes of all module paths, sorted, without duplicates. NULL: no memory. */
 static uint64_t *list_paths(fx_arena *arena, const fx_execution *execution, size_t n_root, size_t *n_out)
 {
     uint64_t *hashes = fx_arena_calloc(arena, execution->n_nodes + 1, sizeof *hashes);
@@ -112,7 +112,7 @@ static size_t count_common(const uint64_t *a, size_t n_a, const uint64_t *b, siz
     return n;
 }
 
-/* How many components to leave out at the front of either side's paths so that most are paths of both. */
+/* Finds how many leading components to drop on each side so that most paths are common to both. */
 static bool find_roots(fx_arena *arena, const fx_execution *golden, const fx_execution *target, size_t roots[2])
 {
     uint64_t *paths[2][MAX_ROOT];
@@ -125,7 +125,7 @@ static bool find_roots(fx_arena *arena, const fx_execution *golden, const fx_exe
             return false;
         }
     }
-    for (size_t r = 0; r < 2 * MAX_ROOT - 1; r++) { /* the root of one side alone is left out, or none */
+    for (size_t r = 0; r < 2 * MAX_ROOT - 1; r++) { /* drop components on at most one side */
         size_t g = r < MAX_ROOT ? r : 0, t = r < MAX_ROOT ? 0 : r - MAX_ROOT + 1;
         size_t n = count_common(paths[0][g], counts[0][g], paths[1][t], counts[1][t]);
         if (n > best) {
@@ -164,7 +164,7 @@ static uint64_t line_of(const fxtap_node_info *info)
     return XXH3_64bits_withSeed(info->source_code, strlen(info->source_code), seed) | 1u;
 }
 
-/* Whether a number or a text was saved at this place: what is small, and fed by no node. */
+/* Whether a tensor is a literal: small, and not produced by a node. */
 static bool is_literal_place(const fx_execution *execution, size_t node, const fxtap_tensor_info *tensor)
 {
     size_t producer;
@@ -172,7 +172,7 @@ static bool is_literal_place(const fx_execution *execution, size_t node, const f
            !fx_wiring_producer(execution->wiring, node, tensor->position, &producer);
 }
 
-/* Numbers of equal value have equal statistics, whether they are integers or not. */
+/* Equal numbers have equal statistics, whether they are integers or not. */
 static uint64_t literals_of(const fx_execution *execution, size_t node)
 {
     const fx_exec_node *at = &execution->nodes[node];
@@ -187,7 +187,7 @@ static uint64_t literals_of(const fx_execution *execution, size_t node)
     return hash;
 }
 
-/* The node whose value this one only passes on: its own number where it computes. */
+/* The node whose value this one passes on unchanged, or the node itself if it computes. */
 static size_t source_of(const fx_traits *traits, size_t node)
 {
     const fx_execution *execution = traits->execution;
@@ -221,10 +221,10 @@ static void fill_node(fx_traits *traits, size_t i)
     fx_trait *trait = &traits->items[i];
     *trait = (fx_trait){.source = i, .value = fx_execution_value(execution, i)};
     if (node->target == NULL) {
-        return; /* a place without a node */
+        return; /* a number without a node */
     }
     if (node->target[0] == '\0' && node->n_tensors > 0) {
-        return; /* a plain file: its name alone tells */
+        return; /* a plain file has only its name */
     }
     fxtap_node_op op = op_of(execution, i);
     trait->is_input = op == FXTAP_OP_PLACEHOLDER || op == FXTAP_OP_GET_ATTR;
@@ -235,7 +235,7 @@ static void fill_node(fx_traits *traits, size_t i)
         trait->base = fx_operator_base(target);
         trait->family = trait->is_input ? trait->base : fx_operator_family(target);
         size_t producer, index;
-        if (fx_execution_item(execution, i, &producer, &index)) { /* one of several results: the producer's operator tells */
+        if (fx_execution_item(execution, i, &producer, &index)) { /* one of several results: uses the producer's operator */
             trait->base = (traits->items[producer].base + index * 2) | 1u;
             trait->family = (traits->items[producer].family + index * 2) | 1u;
         }
@@ -249,7 +249,7 @@ static void fill_node(fx_traits *traits, size_t i)
     trait->source = execution->wiring == NULL ? i : source_of(traits, i);
 }
 
-/* What an input of a graph is, its first reader tells. */
+/* Graph inputs take their traits from their first reader. */
 static void fill_inputs(fx_traits *traits)
 {
     const fx_execution *execution = traits->execution;
@@ -263,7 +263,7 @@ static void fill_inputs(fx_traits *traits)
                 traits->items[producer].is_input && traits->items[producer].value == NULL) {
                 traits->items[producer].value = tensor;
                 traits->items[producer].is_trivial = fx_tensor_is_trivial(tensor);
-                traits->items[producer].module = traits->items[i].module; /* that of its first reader */
+                traits->items[producer].module = traits->items[i].module; /* of its first reader */
             }
         }
     }
@@ -369,7 +369,7 @@ static bool are_within(const fxtap_stats *g, const fxtap_stats *t, double part)
            is_near(g->max, t->max, largest);
 }
 
-/* Other bytes in the same order with exactly equal statistics: the same elements, elsewhere. */
+/* Different bytes, the same element order and exactly equal statistics: the same elements, permuted. */
 static bool is_permuted(const fxtap_tensor_info *a, const fxtap_tensor_info *b, bool same_bytes)
 {
     bool same_form = fx_same_shape(a, b) && a->saved_dtype == b->saved_dtype;

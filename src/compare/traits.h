@@ -1,6 +1,6 @@
 /*
- * traits.h - what is known of a node by itself, in a form in which nodes of two programs can be held against each other:
- * operator family, module path without what wraps the model, line, value; and who reads what it yields.
+ * traits.h - the properties of a node, in a form that can be compared between two programs: operator family, module path
+ * without wrappers of the model, line, value; and the readers of its value.
  */
 #ifndef FX_COMPARE_TRAITS_H
 #define FX_COMPARE_TRAITS_H
@@ -8,70 +8,70 @@
 #include "compare/execution.h"
 
 typedef struct fx_trait {
-    uint64_t base;     /* of the operator's name without namespace, overload and trailing "_"; 0: takes no part */
-    uint64_t family;   /* the same for all spellings of one operator */
-    uint64_t module;   /* 0: not known */
-    uint64_t line;     /* function and text; 0: not known */
-    uint64_t literals; /* the numbers in the code */
-    const fxtap_tensor_info *value; /* what it yields; NULL: not known */
-    size_t source;     /* itself, or the node whose value it only passes on */
+    uint64_t base;     /* hash of the operator's name without namespace, overload and trailing "_"; 0: left out */
+    uint64_t family;   /* the same for all variants of one operator */
+    uint64_t module;   /* 0: unknown */
+    uint64_t line;     /* function and text; 0: unknown */
+    uint64_t literals; /* hash of the numbers in the code */
+    const fxtap_tensor_info *value; /* its result; NULL: unknown */
+    size_t source;     /* itself, or the node whose value it passes on unchanged */
     size_t first_user, n_users;
     bool is_input;     /* a placeholder or get_attr */
-    bool is_tuple;     /* its results are taken out by getitem: these are the values */
-    bool is_output;    /* what a graph gives back: it reads results, and yields nothing */
-    bool is_permuting; /* its elements are its input's, elsewhere: statistics do not tell the two apart */
-    bool is_part;      /* a part of its input, which the numbers in the code choose */
+    bool is_tuple;     /* its results are read through getitem nodes, which have the values */
+    bool is_output;    /* the output node of a graph: it reads the results, and has no value */
+    bool is_permuting; /* it permutes its input's elements: statistics do not distinguish the two */
+    bool is_part;      /* a part of its input, selected by literals */
     bool is_commutative;
-    bool is_trivial;   /* `value` says little */
-    bool is_sampled;   /* `samples` were looked for */
-    const double *samples; /* some elements of `value`; NULL: not looked for, or not known */
+    bool is_trivial;   /* equality of `value` is weak evidence */
+    bool is_sampled;   /* reading `samples` was attempted */
+    const double *samples; /* some elements of `value`; NULL: not read, or unknown */
 } fx_trait;
 
-typedef struct fx_user { /* node `node` reads a value at `edge` of its inputs */
+typedef struct fx_user { /* `node` reads a value through the input number `edge` */
     uint32_t node;
     uint32_t edge;
 } fx_user;
 
 typedef struct fx_traits {
-    fx_arena *arena; /* takes what is looked up later */
+    fx_arena *arena; /* for samples, which are read later */
     const fx_execution *execution;
-    fx_trait *items; /* one a node */
+    fx_trait *items; /* one per node */
     fx_user *users;
-    bool has_lines;  /* most nodes have one */
+    bool has_lines;  /* most nodes have a line */
 } fx_traits;
 
-/* All in `arena`. Module paths of models that hang under different roots are made comparable. FXTAP_E_NOMEM. */
+/* Everything is in `arena`. Makes module paths comparable if the models have different roots. FXTAP_E_NOMEM. */
 fxtap_status fx_traits_create(fx_arena *arena, const fx_execution *golden, const fx_execution *target, fx_traits out[2]);
 
-/* What two recorded values are to each other. CLOSE: one quantity in one precision; ROUGHLY: it may be, in two. */
+/* Relation of two recorded values. CLOSE: the same quantity and precision; ROUGHLY: may be the same in two precisions. */
 typedef enum fx_closeness { FX_VALUES_UNKNOWN, FX_VALUES_STRANGE, FX_VALUES_ROUGHLY, FX_VALUES_CLOSE, FX_VALUES_EQUAL } fx_closeness;
 
 fx_closeness fx_compare_values(const fxtap_tensor_info *golden, const fxtap_tensor_info *target);
 
-/* Whether a view could make one shape of the other, and keep what is contiguous: the same but for ones, or the last is the same. */
+/* Whether one may be a view of the other that keeps contiguous rows: equal apart from ones, or equal last dimensions. */
 bool fx_may_be_reshaped(const fxtap_tensor_info *a, const fxtap_tensor_info *b);
 
 /* ---- sample.c ---- */
 
 typedef enum fx_sampling { FX_SAMPLES_UNKNOWN, FX_SAMPLES_DIFFER, FX_SAMPLES_AGREE } fx_sampling;
 
-/* Whether elements at the same places of two values of one shape are near; read from the files, once. */
+/* Whether elements at the same indices of two values with equal shapes are near; reads each file at most once. */
 fx_sampling fx_compare_samples(fx_arena *arena, fx_trait *golden, fx_trait *target);
 
 /* ---- operators.c ---- */
 
 uint64_t fx_operator_base(const char *target);
 uint64_t fx_operator_family(const char *target);
-/* Whether two targets are one operator, whatever the overload, and in place or not. */
+/* Whether two operator names are the same operator, ignoring the overload and whether it is in place. */
 bool fx_same_operator(const char *golden, const char *target);
-/* Whether the order of its first two arguments does not count. */
+/* Whether the order of its first two arguments is irrelevant. */
 bool fx_is_commutative(const char *target);
-/* Whether a node's value is its first input's, as it is; the second: where it has the same shape. */
+/* Whether a node's value is its first input, unchanged; the second function: if the shape is the same. */
 bool fx_passes_on(const char *target);
 bool fx_keeps_values(const char *target);
-/* Whether a result is a part of the first input, which an index or a range chooses. */
+/* Whether a result is a part of the first input, selected by an index or a range. */
 bool fx_is_part(const char *target);
-/* Whether the elements of a result are the input's in another order. */
+/* Whether a result has the input's elements in another order. */
 bool fx_is_permuting(const char *target);
 
 #endif

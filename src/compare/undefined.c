@@ -1,9 +1,9 @@
 /*
- * undefined.c - what of a pair is judged where elements of it hold nothing, and what capture found wrong with the
- * operators of a side.
+ * undefined.c - which elements of a pair are judged if some are undefined, and the findings of capture about the operators
+ * of a side.
  *
- * An element that nobody had written on either side, or that depends on such, has no value to be compared. One of which
- * it is not known, on both sides, counts where both have the same bits.
+ * An element that is uninitialised on either side, or was computed from one that is, has no value to compare. If both
+ * sides do not know whether it was written, it is judged only if both have the same bits.
  */
 #include <string.h>
 
@@ -57,7 +57,7 @@ bool fx_undefined_settles(const fxtap_tensor_info *golden, const fxtap_tensor_in
            golden->defined_hash.low == target->defined_hash.low && !(has_files && is_in_doubt(golden));
 }
 
-/* ---- dumps that do not say which elements ---- */
+/* ---- dumps without masks of undefined elements ---- */
 
 fxtap_status fx_mark_undefined(fx_batch *batch, fx_group_nodes *group)
 {
@@ -82,10 +82,10 @@ fxtap_status fx_mark_undefined(fx_batch *batch, fx_group_nodes *group)
 
 /* ---- the mask ---- */
 
-/* The positions of a file's elements, one after the other, in row-major order or in the file's own. */
+/* Iterates over the positions of a file's elements, in row-major order or in file order. */
 typedef struct walk {
     const fxtap_view *view;
-    bool by_rows; /* of a column-major file */
+    bool by_rows; /* row-major order in a column-major file */
     int64_t index[FXTAP_MAX_DIMS];
     int64_t strides[FXTAP_MAX_DIMS];
     uint64_t position;
@@ -103,7 +103,7 @@ static void step(walk *w)
         w->position++;
         return;
     }
-    for (int32_t i = 0; i < w->view->ndim; i++) { /* the file's first axis runs fastest */
+    for (int32_t i = 0; i < w->view->ndim; i++) { /* the file's first axis varies fastest */
         w->position += (uint64_t)w->strides[i];
         if (++w->index[i] < w->view->shape[i]) {
             return;
@@ -241,7 +241,7 @@ fxtap_status fx_warn_of_findings(fx_comparison *comparison, const fx_side *side,
         const char *line = line_of(&comparison->arena, &findings[i], which);
         if (line == NULL) {
             status = FXTAP_E_NOMEM;
-        } else if (!is_known(comparison->report, line)) { /* every step finds the same */
+        } else if (!is_known(comparison->report, line)) { /* each step has the same findings */
             status = fx_report_warn(comparison->report, line);
         }
     }

@@ -1,25 +1,25 @@
 /*
- * weigh.c - what speaks for two nodes being a pair.
+ * weigh.c - scores the evidence that two nodes are a pair.
  *
- * The weights are whole numbers, tuned on executions whose pairs are known (bench/pairing.py). An equal value outweighs
- * everything but contradiction by the wiring; operator, module and line together with one paired input suffice where the
- * values differ, as they do below a fault; no single one of them does.
+ * The weights are integers, tuned on executions with known pairs (bench/pairing.py). An equal value outweighs everything
+ * except contradicting wiring. If the values differ, as they do after a fault, operator, module and line together with
+ * one paired input suffice; none of them does alone.
  */
 #include <string.h>
 
 #include "compare/align.h"
 
-#define SHOWN_USERS 16 /* readers looked at: a mask may have thousands */
-#define SHOWN_TERMS 32 /* of a sum */
-#define CLIMB 6        /* operators that one side may have put in between */
+#define SHOWN_USERS 16 /* readers examined: a mask may have thousands */
+#define SHOWN_TERMS 32 /* terms of a sum */
+#define MAX_BETWEEN 6  /* operators that one side may have in between */
 
 enum weight {
     W_VALUE = 16, W_NEAR = 9, W_ROUGHLY_NEAR = 4, W_TRIVIAL_VALUE = 3, W_STRANGER = -4,
     W_OPERATOR = 4, W_FAMILY = 3, W_OTHER_OPERATOR = -4,
     W_MODULE = 3, W_OTHER_MODULE = -3,
     W_LINE = 3, W_OTHER_LINE = -1,
-    W_SHAPE = 2, W_OTHER_COUNT = -12, W_RESHAPED = -4, /* the last where the operators differ, too */
-    W_LITERALS = 1, W_PART = 6, W_OTHER_PART = -3, /* of a select or a slice the numbers say which part */
+    W_SHAPE = 2, W_OTHER_COUNT = -12, W_RESHAPED = -4, /* W_RESHAPED: if the operators differ too */
+    W_LITERALS = 1, W_PART = 6, W_OTHER_PART = -3, /* the literals of a select or slice determine the part */
     W_INPUT = 4, W_THROUGH = 2, W_INPUT_AGAINST = -6,
     W_USER = 6, W_MORE_USERS = 8, W_GIVEN_BACK = 10, W_USER_AGAINST = -4,
     W_NAME = 8,
@@ -28,7 +28,7 @@ enum weight {
 typedef struct weighing {
     const fx_traits *golden, *target;
     size_t g, t;
-    bool is_resized; /* the two values have other numbers of elements */
+    bool is_resized; /* the two values have different numbers of elements */
     fx_weighing out;
 } weighing;
 
@@ -52,7 +52,7 @@ static uint64_t count_of(const fxtap_tensor_info *tensor)
     return count;
 }
 
-/* Near statistics of two operators' results are those of one value, or of the same elements in another order. */
+/* Near statistics of two results mean the same value, or the same elements in another order. */
 static fx_closeness compare_values(const weighing *w)
 {
     fx_trait *g = &w->golden->items[w->g], *t = &w->target->items[w->t];
@@ -129,8 +129,8 @@ static void weigh_place(weighing *w)
 typedef enum agreement { UNKNOWN, AGAINST, THROUGH, AGREED } agreement;
 
 /*
- * Whether `wanted` feeds `node` by way of a few operators that have no partner: THROUGH. Sums that are grouped in another way,
- * (a + b) + c against a + (b + c), look like that, and are not: `family` on the way speaks AGAINST.
+ * THROUGH if `wanted` feeds `node` through a few unpaired operators. Sums that are grouped differently, (a + b) + c and
+ * a + (b + c), have the same form but do not correspond: an operator of `family` on the path means AGAINST.
  */
 static agreement reaches(const fx_traits *traits, size_t node, size_t wanted, uint64_t family, unsigned depth)
 {
@@ -149,7 +149,7 @@ static agreement reaches(const fx_traits *traits, size_t node, size_t wanted, ui
     return UNKNOWN;
 }
 
-/* The terms of a sum, through sums of its own that have no partner. Returns how many; SHOWN_TERMS: it may have more. */
+/* The terms of a sum, including those of unpaired sums in it. Returns their number; SHOWN_TERMS: there may be more. */
 static size_t list_terms(const fx_traits *traits, size_t sum, uint64_t family, size_t out[SHOWN_TERMS])
 {
     size_t n = 1;
@@ -172,7 +172,7 @@ static size_t list_terms(const fx_traits *traits, size_t sum, uint64_t family, s
     return n;
 }
 
-/* Whether a term of one sum has a counterpart that is no term of the other. */
+/* Whether a term of one sum has a counterpart that is not a term of the other. */
 static bool has_other_terms(const fx_traits *traits, size_t sum, const fx_traits *others, size_t other, uint64_t family)
 {
     size_t terms[SHOWN_TERMS], other_terms[SHOWN_TERMS];
@@ -189,9 +189,9 @@ static bool has_other_terms(const fx_traits *traits, size_t sum, const fx_traits
 }
 
 /*
- * What the partners of two values say of their being one quantity. Where two sums are strangers, an operand that stands
- * elsewhere on the other side is a term of another sum. Results of other sizes are not one quantity because operands of
- * other sizes went in: these have to be a pair, or it is another batch, or another part of one.
+ * Whether the partners of two values show that they are the same quantity. If two sums do not correspond, an operand that
+ * the other side uses elsewhere is a term of another sum. Results with different sizes are only supported by operands
+ * that are a pair; otherwise they may be of another batch, or another part of one.
  */
 static agreement compare_sources(const weighing *w, size_t a, size_t b)
 {
@@ -211,8 +211,8 @@ static agreement compare_sources(const weighing *w, size_t a, size_t b)
         return is_other ? AGAINST : UNKNOWN;
     }
     uint64_t family = is_sum ? g->family : 0;
-    agreement found = partner == FX_MISSING ? UNKNOWN : reaches(w->target, b, partner, family, CLIMB);
-    found = found != UNKNOWN || other == FX_MISSING ? found : reaches(w->golden, a, other, family, CLIMB);
+    agreement found = partner == FX_MISSING ? UNKNOWN : reaches(w->target, b, partner, family, MAX_BETWEEN);
+    found = found != UNKNOWN || other == FX_MISSING ? found : reaches(w->golden, a, other, family, MAX_BETWEEN);
     bool is_open = !is_sum && (partner == FX_MISSING || other == FX_MISSING);
     return found != UNKNOWN || is_open ? found : AGAINST;
 }
@@ -223,11 +223,11 @@ static size_t source_at(const fx_traits *traits, size_t node, size_t edge)
     return traits->items[fx_wiring_inputs(traits->execution->wiring, node, &n_inputs)[edge]].source;
 }
 
-typedef struct edges { /* [first, end) of a node's inputs */
+typedef struct edges { /* range [first, end) of a node's inputs */
     size_t first, end;
 } edges;
 
-/* Which of a node's inputs may stand at `position`: as a rule the one of the same number; any where the order does not count. */
+/* Which inputs of a node may correspond to `position`: usually the one at the same index; any if the order is irrelevant. */
 static edges find_edges(const fx_wiring *wiring, size_t node, size_t edge, const char *position, bool is_free)
 {
     size_t n_inputs;
@@ -236,7 +236,7 @@ static edges find_edges(const fx_wiring *wiring, size_t node, size_t edge, const
     return is_here ? (edges){edge, edge + 1} : (edges){0, n_inputs};
 }
 
-/* What target's node reads at this place, and how that agrees; where the order does not count, the best of all. */
+/* How what target's node reads at this position agrees; the best of all inputs if the order is irrelevant. */
 static agreement compare_input(const weighing *w, size_t edge, bool is_free)
 {
     const fx_wiring *golden = w->golden->execution->wiring, *target = w->target->execution->wiring;
@@ -273,8 +273,8 @@ static int32_t weight_of(const tally *found)
 }
 
 /*
- * Of two operands whose order does not count, each stands against one of the other side's: as they are, or crossed. That an
- * operand agrees with one leaves the other to the other.
+ * Two operands whose order is irrelevant are matched with the other side's in the same order or crossed. If an operand
+ * agrees with one of them, the other operand is matched with the remaining one.
  */
 static tally compare_operands(const weighing *w)
 {
@@ -313,7 +313,7 @@ size_t fx_count_results(const fx_traits *golden, size_t g, const fx_traits *targ
     const fx_execution *first = golden->execution;
     const fxtap_graph_info *info = first->calls[first->nodes[g].call].graph;
     if (info != NULL && info->kind == FXTAP_GRAPH_BACKWARD && first->n_backwards != target->execution->n_backwards) {
-        return 0; /* cut elsewhere, they give back parts of gradients */
+        return 0; /* if the graphs are split elsewhere, they return parts of gradients */
     }
     size_t counts[2];
     bool is_inference[2];
@@ -329,7 +329,7 @@ size_t fx_count_results(const fx_traits *golden, size_t g, const fx_traits *targ
     return is_inference[0] ? counts[0] : is_inference[1] ? counts[1] : 1;
 }
 
-/* Golden's reader is paired: what does its partner read at that place? */
+/* Golden's reader is paired: compares what its partner reads at that position. */
 static agreement compare_user(const weighing *w, fx_user user)
 {
     size_t partner = node_of(w->golden, user.node)->partner;
@@ -357,7 +357,7 @@ static agreement compare_user(const weighing *w, fx_user user)
     return best;
 }
 
-/* Of a sum that is the same on both sides, a stranger is no term that was misread: its terms are grouped in another way. */
+/* If the sums have equal or near values, operands with other statistics are not misread: the terms are grouped differently. */
 static bool is_settled_sum(const weighing *w, size_t reader)
 {
     bool is_stranger = (w->out.evidence & FX_EV_STRANGER) != 0 && w->golden->items[w->g].is_commutative;
@@ -369,7 +369,7 @@ static void weigh_users(weighing *w)
 {
     const fx_trait *g = &w->golden->items[w->g];
     size_t n_agreed = 0, n_against = 0;
-    bool is_given_back = false; /* at one place of what the graphs yield */
+    bool is_given_back = false; /* at the same position of the graphs' results */
     for (size_t k = 0; k < g->n_users && k < SHOWN_USERS; k++) {
         fx_user user = w->golden->users[g->first_user + k];
         agreement found = is_settled_sum(w, user.node) ? UNKNOWN : compare_user(w, user);

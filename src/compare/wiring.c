@@ -1,6 +1,6 @@
 /*
- * wiring.c - which node feeds which place of which node, read off the graph records of one or more calls. The calls' nodes
- * are numbered through; what an earlier call put out and a later one took in is one more edge.
+ * wiring.c - which node feeds which input of which node, from the graph records of one or more calls. Nodes are numbered
+ * consecutively over all calls; a result of an earlier call that a later call takes as input is one more edge.
  */
 #include <string.h>
 
@@ -17,9 +17,9 @@ typedef struct edge {
 typedef struct wired_node {
     size_t first_edge;
     size_t n_edges;
-    size_t link; /* of a placeholder: the node of an earlier call whose result it is; FX_MISSING: none, or not known */
-    size_t base;   /* of a view, whose memory it shows; else the node itself */
-    size_t writer; /* the node that wrote to its memory last, after it; FX_MISSING: none */
+    size_t link; /* placeholder: the node of an earlier call that computed it; FX_MISSING: none, or unknown */
+    size_t base;   /* view: the node whose memory it shares; else the node itself */
+    size_t writer; /* the last later node that wrote to its memory; FX_MISSING: none */
     bool is_placeholder;
     bool is_weight;
     bool is_undefined;
@@ -30,14 +30,14 @@ struct fx_wiring {
     wired_node *nodes;
     size_t n_nodes;
     edge *edges;
-    size_t *producers; /* of the edges, in the same order */
+    size_t *producers; /* producers of the edges, in the same order */
     size_t n_edges;
     size_t edges_capacity;
     size_t producers_capacity;
     bool is_known;
 };
 
-/* `position` lives in the wiring's arena. */
+/* `position` is in the wiring's arena. */
 static bool add_edge(fx_wiring *wiring, size_t producer, const char *position)
 {
     size_t n = wiring->n_edges;
@@ -51,7 +51,7 @@ static bool add_edge(fx_wiring *wiring, size_t producer, const char *position)
     return true;
 }
 
-/* What stands in a place comes from its node, and from whoever wrote to that one's memory meanwhile. */
+/* An input comes from its node, and from the node that wrote to this memory in between. */
 static bool add_producer(fx_wiring *wiring, size_t producer, const char *position)
 {
     size_t writer = wiring->nodes[wiring->nodes[producer].base].writer;
@@ -60,8 +60,8 @@ static bool add_producer(fx_wiring *wiring, size_t producer, const char *positio
 }
 
 /*
- * Marks what a node writes to. Which arguments these are does not stand in the record: by torch's convention the first of
- * an operator whose name ends in "_", any of the others'.
+ * Marks the memory that a node writes to. The record does not say which arguments these are: by torch's convention the
+ * first one if the operator's name ends in "_", otherwise any.
  */
 static void mark_written(fx_wiring *wiring, const char *target, size_t node)
 {
@@ -80,13 +80,13 @@ static void mark_written(fx_wiring *wiring, const char *target, size_t node)
 typedef struct adding { /* the edges of one node */
     fx_wiring *wiring;
     const fxtap_graph *graph;
-    size_t first; /* node of the graph */
+    size_t first; /* number of the graph's first node */
     size_t node;
 } adding;
 
 /*
- * Adds an edge for every node found in `value`; `position` names the place and is cut back to its length, items of a
- * list get ".J". The record bounds how deep values nest and how much there is to walk, the names of arguments included.
+ * Adds an edge for every node in `value`. `position` names the argument; list items append ".J", and its length is
+ * restored. The record limits the nesting and the total size of values, including argument names.
  */
 static bool add_value(const adding *a, fxtap_value value, fxtap_buffer *position)
 {
@@ -142,7 +142,7 @@ static bool add_node(fx_wiring *wiring, const fxtap_graph *graph, size_t first, 
     const adding a = {wiring, graph, first, first + i};
     *node = (wired_node){.first_edge = wiring->n_edges, .link = FX_MISSING, .base = first + i, .writer = FX_MISSING};
     if (graph == NULL || fxtap_graph_node(graph, (fxtap_node)i, &desc) != FXTAP_OK) {
-        return true; /* not there: a node that nothing feeds */
+        return true; /* not in the record: a node without inputs */
     }
     if (!add_arguments(&a, &desc)) {
         return false;
@@ -151,7 +151,7 @@ static bool add_node(fx_wiring *wiring, const fxtap_graph *graph, size_t first, 
     node->is_placeholder = desc.op == FXTAP_OP_PLACEHOLDER || desc.op == FXTAP_OP_GET_ATTR;
     node->is_weight = desc.op == FXTAP_OP_GET_ATTR || (desc.flags & FXTAP_NODE_WEIGHT) != 0 ||
                       (node->is_placeholder && requires_grad(graph, desc.meta));
-    /* where values tell which of their elements are undefined, they are judged by these */
+    /* values with masks of undefined elements are judged by their masks */
     node->is_undefined = (desc.flags & FXTAP_NODE_UNDEFINED) != 0 && (desc.flags & FXTAP_NODE_TRACKED) == 0;
     if ((desc.flags & FXTAP_NODE_MUTATES) != 0) {
         mark_written(wiring, desc.target, first + i);
@@ -163,7 +163,7 @@ static bool add_node(fx_wiring *wiring, const fxtap_graph *graph, size_t first, 
     return true;
 }
 
-/* A record in which no node has an argument, as a program of its own may leave it, says nothing of what feeds what. */
+/* A record in which no node has an argument, as other programs may write, says nothing about edges. */
 static bool has_edges(const fx_wiring *wiring, const fx_wiring_part *part, size_t first)
 {
     for (size_t i = 0; i < part->n_nodes; i++) {

@@ -1,4 +1,4 @@
-/* csv.c - one row a pair, under the column names that users of msprobe's comparison know. */
+/* csv.c - the report as CSV: one row per pair, with the column names of msprobe's comparison. */
 #include <inttypes.h>
 #include <string.h>
 

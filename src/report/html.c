@@ -1,11 +1,11 @@
 /*
- * html.c - the report as one page that asks nothing of a network: page.html with the data in it.
+ * html.c - the report as a self-contained page without network access: page.html with the data inserted.
  *
- * The data is JSON in a script element of its own; every `<`, `>` and `&` of it is escaped, so that no name from a dump
- * can end the element, and the page puts names into the document as text alone.
+ * The data is JSON in its own script element; every `<`, `>` and `&` is escaped, so that no name from a dump can end the
+ * element, and the page inserts names into the document only as text.
  *
- * The steps of a training run repeat each other in all but the numbers, and the operators of a graph repeat lines of
- * source and modules. So a row has numbers alone and refers to tables, in which each text, node and tensor stands once.
+ * The steps of a training run differ only in their numbers, and the operators of a graph repeat source lines and modules.
+ * So a row has only numbers, which refer to tables that contain each text, node and tensor once.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -22,7 +22,7 @@ extern const size_t fx_compare_page_bytes;
 
 #define PLACE "@DATA@"
 #define SHOWN_WORST 3
-#define DIGITS 5 /* of a metric: one more than the page shows */
+#define DIGITS 5 /* digits of a metric: one more than the page shows */
 
 typedef struct page {
     const fxtap_report *report;
@@ -31,13 +31,13 @@ typedef struct page {
     fx_arena arena;
     fx_texts texts;   /* lines of source, modules, operators, ... */
     fx_texts nodes;   /* as JSON */
-    fx_texts tensors; /* as JSON: what all steps have in common of a pair */
+    fx_texts tensors; /* as JSON: what a pair has in common in all steps */
     size_t *order;    /* pairs in order of execution */
-    size_t *row_of;   /* the row of each pair in it */
+    size_t *row_of;   /* the row of each pair */
     size_t *group_of; /* of each pair */
 } page;
 
-/* The number of a text in a table; text that was there has the number that it was given first. */
+/* The number of a text in a table; equal texts have the same number. */
 static size_t intern(page *p, fx_texts *table, const char *text, size_t length)
 {
     fx_texts_entry *entry = fx_texts_add(table, text, length);
@@ -76,7 +76,7 @@ static size_t end_record(page *p, fxtap_json *json, fx_texts *table)
     return fxtap_buffer_status(&p->scratch) == FXTAP_OK ? intern(p, table, p->scratch.bytes, p->scratch.length) : 0;
 }
 
-/* The order of these is N in page.html. */
+/* The order of the fields is N in page.html. */
 static size_t node_number(page *p, const fxtap_pair *pair)
 {
     fxtap_json json = begin_record(p);
@@ -125,7 +125,7 @@ static void place(page *p, fxtap_json *json, const fxtap_pair *pair)
     buffered_text(p, json, &io);
 }
 
-/* The name, or null where the page can make it of the node, the operator and the place. */
+/* The name, or null if the page can derive it from node, operator and position. */
 static void name(fxtap_json *json, const fxtap_pair *pair)
 {
     fxtap_buffer usual;
@@ -136,7 +136,7 @@ static void name(fxtap_json *json, const fxtap_pair *pair)
     fxtap_buffer_clear(&usual);
 }
 
-/* The order of these is T in page.html. */
+/* The order of the fields is T in page.html. */
 static size_t tensor_number(page *p, const fxtap_pair *pair)
 {
     size_t node = node_number(p, pair);
@@ -179,7 +179,7 @@ static void sample(fxtap_buffer *out, double value, int n_digits)
     fxtap_buffer_text(out, quote);
 }
 
-/* Position, golden, target; position, ...: with as many digits as distinguish the two. */
+/* Position, golden, target; position, ...: with enough digits to distinguish the two values. */
 static void worst(fxtap_buffer *out, const fxtap_pair *pair)
 {
     if (pair->n_worst == 0 || !fx_verdict_is_bad(pair->verdict)) {
@@ -226,17 +226,17 @@ static bool is_equal(const fxtap_pair *pair)
     return pair->measured && pair->max_abs_err == 0 && pair->mismatched == 0 && pair->rel_l2 == 0;
 }
 
-/* The order of these is R in page.html. An equal pair ends after its verdict, one that was not measured with null. */
+/* The order of the fields is R in page.html. An equal pair ends after its verdict, an unmeasured one with null. */
 static void write_row(page *p, size_t index)
 {
     const fxtap_pair *pair = &p->report->pairs[index];
     fxtap_buffer *out = p->out;
     size_t tensor = tensor_number(p, pair);
-    bool is_told = pair->detail[0] != '\0' || pair->histograms != NULL;
+    bool has_details = pair->detail[0] != '\0' || pair->histograms != NULL;
     fxtap_buffer_printf(out, "[%zu,%zu,%d", tensor, p->group_of[index], (int)pair->verdict);
-    if (!pair->measured && !is_told) {
+    if (!pair->measured && !has_details) {
         fxtap_buffer_text(out, ",null");
-    } else if (!is_equal(pair) || is_told) {
+    } else if (!is_equal(pair) || has_details) {
         number(out, pair->measured ? pair->rel_l2 : NAN);
         number(out, pair->measured ? pair->max_abs_err : NAN);
         number(out, pair->measured ? pair->max_rel_err : NAN);
@@ -245,7 +245,7 @@ static void write_row(page *p, size_t index)
         fxtap_buffer_printf(out, ",%" PRId64, pair->measured ? (int64_t)pair->mismatched : -1);
         number(out, pair->measured && pair->io != FXTAP_INPUT ? pair->growth : NAN);
         worst(out, pair);
-        if (is_told || pair->nan_mismatched + pair->inf_mismatched > 0) {
+        if (has_details || pair->nan_mismatched + pair->inf_mismatched > 0) {
             fxtap_buffer_printf(out, ",%zu", intern(p, &p->texts, pair->detail, strlen(pair->detail)));
             histogram(out, pair->histograms);
             fxtap_buffer_printf(out, ",%" PRIu64 ",%" PRIu64, pair->nan_mismatched, pair->inf_mismatched);
@@ -272,7 +272,7 @@ static void write_table(page *p, const char *key, const fx_texts *table, bool is
     fxtap_buffer_text(p->out, "]");
 }
 
-/* What is written first refers to what comes last: the tables are complete when all rows are there. */
+/* The rows are written before the tables, which are complete only after all rows. */
 static void write_rows(page *p)
 {
     fxtap_buffer_text(p->out, ",\"pairs\":[");
@@ -293,7 +293,7 @@ typedef struct sorting {
     const size_t *group_of;
 } sorting;
 
-/* In order of execution, so that a backward stands behind its forward. */
+/* Sorts by order of execution, so that a backward follows its forward. */
 static int compare_rows(const void *left, const void *right, void *context)
 {
     const sorting *by = context;

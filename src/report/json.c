@@ -32,7 +32,7 @@ static void source(fxtap_json *json, const fxtap_pair *pair)
     fxtap_json_string(json, "source", line);
 }
 
-/* Where a pair stands: the fields that origins and pairs share. */
+/* The location of a pair: the fields that origins and pairs share. */
 static void place(fxtap_json *json, const fxtap_pair *pair)
 {
     fxtap_json_string(json, "name", pair->name);
@@ -74,7 +74,7 @@ static void metrics(fxtap_json *json, const fxtap_pair *pair)
     fxtap_json_double(json, "atol", pair->atol);
 }
 
-/* JSON has no infinities: what stands as null is said in words as well. */
+/* JSON has no infinities: a value written as null is also written as a string. */
 static void not_finite(fxtap_json *json, const char *key, double value)
 {
     if (!isfinite(value)) {

@@ -29,7 +29,7 @@ static bool is_in(const range *ranges, size_t n, uint32_t code)
     return false;
 }
 
-/* Columns of a code point (Unicode's East Asian Width, in its large blocks); -1 for what a terminal must not get. */
+/* Columns of a code point (Unicode's East Asian Width, by large blocks); -1 if it must not be sent to a terminal. */
 static int32_t columns_of(uint32_t code)
 {
     static const range harmful[] = {{0, 0x1f}, {0x7f, 0x9f}, {0x61c, 0x61c}, {0x200e, 0x200f}, {0x2028, 0x202e}, {0x2066, 0x2069}};
@@ -46,7 +46,7 @@ static int32_t columns_of(uint32_t code)
     return is_in(wide, sizeof wide / sizeof wide[0], code) ? 2 : 1;
 }
 
-/* One character as it is shown: its bytes, or "?" in its place. */
+/* One character as it is shown: its bytes, or "?" as a replacement. */
 typedef struct shown {
     const char *bytes;
     size_t n_bytes;
@@ -105,7 +105,7 @@ int32_t fx_page_text(const fx_page *p, const char *text, int32_t limit, bool kee
     return is_cut ? used + 3 : used;
 }
 
-/* The bytes of a line of at most `room` columns: up to the last blank where it does not end, unless that is far off. */
+/* Bytes of a line of at most `room` columns: a longer text is broken at the last blank, unless that is far back. */
 static size_t line_bytes(const fx_page *p, const char *text, int32_t room)
 {
     const char *at = text, *blank = NULL;

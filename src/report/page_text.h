@@ -1,4 +1,4 @@
-/* page_text.h - lines for a terminal: width, colour, and text from dumps that cannot harm it. */
+/* page_text.h - lines for a terminal: width, colour, and safe output of text from dumps. */
 #ifndef FX_REPORT_PAGE_TEXT_H
 #define FX_REPORT_PAGE_TEXT_H
 
@@ -13,19 +13,19 @@ typedef struct fx_page {
 
 void fx_page_colour(const fx_page *p, const char *code);
 /*
- * Text from a dump within `limit` columns: control characters, bad UTF-8 and marks that turn the direction of writing
- * become "?"; what is too long loses its end, or its beginning with `keep_end`. Returns the columns used.
+ * Text from a dump within `limit` columns: control characters, invalid UTF-8 and bidirectional control marks become "?";
+ * a longer text loses its end, or its beginning with `keep_end`. Returns the columns used.
  */
 int32_t fx_page_text(const fx_page *p, const char *text, int32_t limit, bool keep_end);
-/* The same in as many lines as it takes, which end between words where they can; all but the first begin with `indent`
-   blanks, and there is room for as many columns less. */
+/* The same on as many lines as needed, broken between words if possible; all but the first are indented by `indent`
+   blanks, which reduce the width. */
 void fx_page_wrapped(const fx_page *p, const char *text, int32_t indent);
 /* "  label   ", dim; 10 columns. */
 void fx_page_label(const fx_page *p, const char *label);
 void fx_page_number(const fx_page *p, double value);
-/* Two numbers with as many digits as distinguish them. */
+/* Two numbers, with enough digits to distinguish them. */
 void fx_page_two_numbers(const fx_page *p, const char *before, double first, const char *between, double second);
-/* With a comma between thousands. */
+/* A number with thousands separated by commas. */
 void fx_page_count(const fx_page *p, uint64_t value);
 void fx_page_counted(const fx_page *p, uint64_t value, const char *singular, const char *plural);
 

@@ -1,4 +1,4 @@
-/* print.h - the forms of a report. */
+/* print.h - the output formats of a report. */
 #ifndef FX_REPORT_PRINT_H
 #define FX_REPORT_PRINT_H
 
@@ -9,13 +9,13 @@ void fx_report_print_json(const fxtap_report *report, fxtap_buffer *out);
 void fx_report_print_csv(const fxtap_report *report, fxtap_buffer *out);
 void fx_report_print_html(const fxtap_report *report, fxtap_buffer *out);
 
-/* One line for people: "its inputs agree, its output does not" */
+/* One line of text: "its inputs agree, its output does not" */
 const char *fx_origin_reason_text(fxtap_origin_reason reason);
 /* "INPUT", "OUTPUT", "INOUT" */
 const char *fx_io_name(fxtap_io io);
-/* "2,3,4"; "" for 0-d; "?" where it is not known. */
+/* "2,3,4"; "" for 0-d; "?" if unknown. */
 void fx_print_shape(fxtap_buffer *out, int32_t ndim, const int64_t *shape, const char *separator);
-/* The indices of a flat row-major index, as "0, 2, 1". */
+/* The coordinates of a flat row-major index: "0, 2, 1". */
 void fx_print_coordinates(fxtap_buffer *out, uint64_t index, int32_t ndim, const int64_t *shape);
 
 #endif

@@ -1,4 +1,4 @@
-/* text.c - the report for a terminal: the answer first, then what it rests on. */
+/* text.c - the report for a terminal: the verdict first, then the details. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -20,7 +20,7 @@ static uint64_t judged_count(const fxtap_report *report)
     return report->counts[FXTAP_SAME] + report->counts[FXTAP_CLOSE] + bad_count(report);
 }
 
-/* What no tensor disagrees about, although the sides are not the same. */
+/* The headline if no tensor differs in value, but the sides are not the same. */
 static void incomplete_headline(const fx_page *p)
 {
     const uint64_t *counts = p->report->counts;
@@ -73,7 +73,7 @@ static void headline(const fx_page *p)
     fxtap_buffer_text(p->out, report->stopped_early ? " (stopped at the first)\n" : "\n");
 }
 
-/* "Label   item, item, item" broken at the page's width. */
+/* "Label   item, item, item", wrapped at the page's width. */
 typedef struct flow {
     const fx_page *page;
     int32_t column;
@@ -115,7 +115,7 @@ static void end_flow(flow *f)
     fxtap_buffer_text(f->page->out, f->is_first ? "nothing\n" : "\n");
 }
 
-/* Elements that hold nothing, in pairs that were judged all the same. */
+/* Undefined elements in pairs that were judged by their other elements. */
 static void undefined_elements(const fx_page *p)
 {
     uint64_t n_elems = 0, n_tensors = 0;
@@ -162,11 +162,11 @@ static void example(const fx_page *p, const fxtap_pair *pair)
     fx_page_label(p, "");
     fx_page_text(p, pair->name, p->width - 10, false);
     fxtap_buffer_text(p->out, "\n");
-    bool is_told = false; /* by its origin */
-    for (size_t i = 0; i < p->report->n_origins && !is_told; i++) {
-        is_told = p->report->origins[i].pair == pair;
+    bool is_shown = false; /* by its origin */
+    for (size_t i = 0; i < p->report->n_origins && !is_shown; i++) {
+        is_shown = p->report->origins[i].pair == pair;
     }
-    if (pair->detail[0] != '\0' && !is_told) {
+    if (pair->detail[0] != '\0' && !is_shown) {
         fx_page_label(p, "");
         fxtap_buffer_text(p->out, "  ");
         fx_page_wrapped(p, pair->detail, 12);
@@ -208,7 +208,7 @@ static void surplus_steps(const fx_page *p, bool is_golden)
     fxtap_buffer_clear(&line);
 }
 
-/* The first few pairs of a verdict that asks for a look; with `only_missing`, of those that should have a counterpart. */
+/* The first few pairs with a verdict; with `only_missing`, only those that should have a counterpart. */
 static void examples(const fx_page *p, fxtap_verdict verdict, bool only_missing)
 {
     uint64_t n = 0, shown = 0;
@@ -254,13 +254,13 @@ static bool has_missing(const fxtap_report *report, fxtap_verdict verdict)
     return false;
 }
 
-static void troubles(const fx_page *p)
+static void problems(const fx_page *p)
 {
     static const struct {
         fxtap_verdict verdict;
         const char *title;
-        bool only_missing; /* what is written differently is listed elsewhere */
-        bool is_told;      /* by the origins, where there are any */
+        bool only_missing; /* tensors that only one of two differently written programs has are listed elsewhere */
+        bool in_origins;   /* shown as origins, if there are any */
     } kinds[] = {
         {FXTAP_DIFFERENT, "Different", false, true},
         {FXTAP_UNREADABLE, "Unreadable", false, false},
@@ -274,7 +274,7 @@ static void troubles(const fx_page *p)
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
         bool only_missing = kinds[i].only_missing && (!shares_nothing || kinds[i].verdict == FXTAP_SKIPPED);
         bool is_shown = only_missing ? has_missing(p->report, kinds[i].verdict) : p->report->counts[kinds[i].verdict] > 0;
-        if (is_shown && !(kinds[i].is_told && p->report->n_origins > 0)) {
+        if (is_shown && !(kinds[i].in_origins && p->report->n_origins > 0)) {
             fxtap_buffer_printf(p->out, "\n%s\n", kinds[i].title);
             if (kinds[i].verdict == FXTAP_ONLY_GOLDEN || kinds[i].verdict == FXTAP_ONLY_TARGET) {
                 surplus_steps(p, kinds[i].verdict == FXTAP_ONLY_GOLDEN);
@@ -290,8 +290,8 @@ static void troubles(const fx_page *p)
     warnings(p);
 }
 
-/* Where most of golden has no counterpart, all that follows rests on little: that comes first. */
-static void thinness(const fx_page *p)
+/* A note, printed first, if most of golden has no counterpart and the result is weak. */
+static void weak_pairing(const fx_page *p)
 {
     uint64_t n_results = 0, n_paired = 0;
     for (size_t i = 0; i < p->report->n_pairs; i++) {
@@ -352,13 +352,13 @@ void fx_report_print_text(const fxtap_report *report, const fxtap_report_options
     if (options->quiet) {
         return;
     }
-    thinness(&p);
+    weak_pairing(&p);
     fx_page_origins(&p);
     if (report->explanation != NULL) {
         fxtap_buffer_printf(out, "\nWhy these are a pair\n");
         fx_page_lines(&p, report->explanation);
     }
-    troubles(&p);
+    problems(&p);
     accounts(&p);
     tolerances(&p);
 }

@@ -1,4 +1,4 @@
-/* text_origin.c - where it began, for a terminal: a block for each of the first few origins, the rest in numbers. */
+/* text_origin.c - the origins, for a terminal: a block for each of the first few, the number of the rest. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -39,7 +39,7 @@ static void place_lines(const fx_page *p, const fxtap_pair *pair)
         fxtap_buffer_text(p->out, "\n");
     }
     if (pair->step < 0) {
-        return; /* a plain file: its name says where */
+        return; /* a plain file is located by its name */
     }
     fx_page_label(p, "where");
     call_place(p, pair);
@@ -48,7 +48,7 @@ static void place_lines(const fx_page *p, const fxtap_pair *pair)
     fxtap_buffer_text(p->out, "\n");
 }
 
-/* A cosine of all but one says more by what it lacks. */
+/* A cosine very close to 1 is printed as its distance from 1. */
 static void cosine(const fx_page *p, double value)
 {
     fxtap_buffer_text(p->out, ", cosine ");
@@ -69,7 +69,7 @@ static void limit_line(const fx_page *p, const char *name, double value, double 
     }
 }
 
-/* Which of the metrics that a rule limits are beyond their limits: nothing else may say why the pair differs. */
+/* The metrics that exceed a rule's limits: they may be the only reason why the pair differs. */
 static void limit_lines(const fx_page *p, const fxtap_pair *pair)
 {
     fx_tolerance given;
@@ -135,7 +135,7 @@ static void text_line(const fx_page *p, const char *label, const char *before, c
     }
 }
 
-/* The operators that lie between, and the place of the first: the pair's own place is where their result is read. */
+/* The operators in between, and the location of the first: the pair's own location is where their result is read. */
 static void between_lines(const fx_page *p, const fxtap_origin *origin)
 {
     if (origin->between != NULL) {
@@ -228,7 +228,7 @@ static void heading(const fx_page *p, const fxtap_origin *origin, bool is_first)
         fxtap_buffer_text(p->out, " in target");
     }
     fxtap_buffer_text(p->out, "\n");
-    if (origin->pair->target[0] != '\0') { /* a plain file has no inputs of which anything is known */
+    if (origin->pair->target[0] != '\0') { /* a plain file has no known inputs */
         fxtap_buffer_printf(p->out, "        %s\n", fx_origin_reason_text(origin->reason));
     }
     int64_t step;
@@ -242,7 +242,7 @@ static void heading(const fx_page *p, const fxtap_origin *origin, bool is_first)
     }
 }
 
-/* What the pair rests on. */
+/* The evidence for the pair. */
 static void pairing_line(const fx_page *p, const fxtap_pair *pair)
 {
     fx_page_label(p, "pairing");
@@ -255,7 +255,7 @@ static void pairing_line(const fx_page *p, const fxtap_pair *pair)
     fxtap_buffer_text(p->out, "\n");
 }
 
-/* An origin that is shown, and those that it represents. */
+/* An origin that is shown, and the number of origins that it represents. */
 typedef struct shown_origin {
     const fxtap_origin *origin;
     size_t n_again;   /* the same operator in other calls */
@@ -323,8 +323,8 @@ typedef struct selection {
     size_t n_following;
 } selection;
 
-/* Counts an origin with the shown one that represents it; false without one. */
-static bool is_stood_for(const fxtap_report *report, selection *chosen, const fxtap_origin *origin)
+/* Counts an origin with the shown origin that represents it; false if there is none. */
+static bool is_represented(const fxtap_report *report, selection *chosen, const fxtap_origin *origin)
 {
     for (size_t i = 0; i < chosen->n_shown; i++) {
         shown_origin *shown = &chosen->shown[i];
@@ -346,7 +346,7 @@ static void choose(const fxtap_report *report, selection *out)
         const fxtap_origin *origin = &report->origins[i];
         if (origin->follows) {
             out->n_following++;
-        } else if (is_stood_for(report, out, origin)) {
+        } else if (is_represented(report, out, origin)) {
             continue;
         } else if (out->n_shown < SHOWN_ORIGINS) {
             out->shown[out->n_shown++] = (shown_origin){.origin = origin};
@@ -356,14 +356,14 @@ static void choose(const fxtap_report *report, selection *out)
     }
 }
 
-/* ---- the operators that let an error grow most ---- */
+/* ---- the operators that amplify an error most ---- */
 
 static bool is_same_operator(const fxtap_pair *a, const fxtap_pair *b)
 {
     return a->graph == b->graph && strcmp(a->node, b->node) == 0 && strcmp(a->target, b->target) == 0;
 }
 
-/* Puts a pair where its growth belongs; of one operator's only the worst stays. Returns how many there are. */
+/* Inserts a pair by its growth, keeping only the worst of each operator. Returns the new length. */
 static size_t keep_grown(const fxtap_pair *list[SHOWN_GROWN], size_t n, const fxtap_pair *pair)
 {
     size_t at = 0, last = 0;
@@ -396,7 +396,7 @@ static size_t list_grown(const fxtap_report *report, const fxtap_pair *out[SHOWN
     return n;
 }
 
-/* "rank 1, graph 1, step 0": where there is more than one. */
+/* "rank 1, graph 1, step 0", if there is more than one. */
 static void grown_place(const fx_page *p, const fxtap_pair *pair)
 {
     if (p->report->n_groups > 1 && pair->step >= 0) {

@@ -1,4 +1,4 @@
-/* text_rewritten.c - what differs because the two programs are written differently, for a terminal. */
+/* text_rewritten.c - differences because the two programs are written differently, for a terminal. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,13 +9,13 @@
 #define MOST_REGIONS 64
 #define MOST_LITERALS 64
 
-/* One operator, or several, against others: how often, and how their results compare. */
+/* A region, one or several operators on each side: how often it occurs, and how the results compare. */
 typedef struct region {
     const fxtap_pair *first;
     uint64_t n, n_bad;
 } region;
 
-/* The operator of the side that has fewer: what the others compute in its place. */
+/* The operator of the side with fewer operators, which the other side replaces. */
 static void find_operator(const fxtap_pair *pair, char *out, size_t n_bytes)
 {
     bool is_target = pair->n_target_operators < pair->n_golden_operators && pair->target_name != NULL;
@@ -60,7 +60,7 @@ static size_t list_regions(const fxtap_report *report, region out[MOST_REGIONS])
     return n;
 }
 
-/* "aten.add.Tensor": what a reader calls it. */
+/* The operator without "aten." and ".default": "add.Tensor". */
 static void operator_name(const fx_page *p, const char *target)
 {
     char name[128];
@@ -132,7 +132,7 @@ static void alone_line(const fx_page *p, fxtap_verdict verdict)
     fxtap_buffer_clear(&names);
 }
 
-/* With `strict` a literal that differs is a difference; where there are origins, these do not list it. */
+/* With `strict` a literal that differs is a difference; if there are origins, they do not list it. */
 static bool is_other_literal(const fxtap_report *report, const fxtap_pair *pair)
 {
     return pair->verdict == FXTAP_REWRITTEN ||
@@ -149,8 +149,8 @@ static void literal_line(const fx_page *p, const fxtap_pair *pair, uint64_t n)
 {
     fxtap_buffer line;
     fxtap_buffer_init(&line);
-    bool is_told = pair->detail[0] != '\0';
-    fxtap_buffer_printf(&line, "%s%s%s", is_told ? pair->node : pair->name, is_told ? " " : "", pair->detail);
+    bool has_detail = pair->detail[0] != '\0';
+    fxtap_buffer_printf(&line, "%s%s%s", has_detail ? pair->node : pair->name, has_detail ? " " : "", pair->detail);
     if (n > 1) {
         fxtap_buffer_printf(&line, ", in %" PRIu64 " calls", n);
     }
@@ -162,7 +162,7 @@ static void literal_line(const fx_page *p, const fxtap_pair *pair, uint64_t n)
     fxtap_buffer_clear(&line);
 }
 
-typedef struct literal { /* the same in one call or more */
+typedef struct literal { /* the same literal in one or more calls */
     const fxtap_pair *first;
     uint64_t n;
 } literal;
