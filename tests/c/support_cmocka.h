@@ -1,4 +1,4 @@
-/* cmocka with the headers that it needs before it, and what several tests ask for. */
+/* cmocka with the headers that it needs, and helpers shared by several tests. */
 #ifndef SUPPORT_CMOCKA_H
 #define SUPPORT_CMOCKA_H
 

@@ -1,4 +1,4 @@
-/* support_compare.h - two trees that are compared. */
+/* support_compare.h - compares two folders. */
 #ifndef SUPPORT_COMPARE_H
 #define SUPPORT_COMPARE_H
 

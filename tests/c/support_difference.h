@@ -15,10 +15,10 @@ bool same_double(double a, double b);
 void assert_near(double actual, long double expected, long double tolerance);
 void assert_same_result(const fx_difference_result *a, const fx_difference_result *b);
 
-/* At the level that is in use. */
+/* At the level in use. */
 fx_difference_result compare_at_level(const fxtap_view *golden, const fxtap_view *target,
                                       const fx_difference_options *options);
-/* The scalar answer, after every other level has given the same. */
+/* The scalar result, after checking that every other level gives the same. */
 fx_difference_result compare_views(const fxtap_view *golden, const fxtap_view *target,
                                    const fx_difference_options *options);
 fx_difference_result compare(fxtap_dtype golden_dtype, const void *golden, fxtap_dtype target_dtype,

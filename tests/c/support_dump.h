@@ -1,6 +1,7 @@
 /*
  * support_dump.h - a small dump written by the library itself: graph 1 is x -> double (aten.mul.Scalar) -> total
- * (aten.sum.default) and a skipped node between them. The clock is a counter: each dump's begins where it is told to.
+ * (aten.sum.default) and a skipped node between them. The clock is a counter that starts at a given value for each
+ * dump.
  */
 #ifndef SUPPORT_DUMP_H
 #define SUPPORT_DUMP_H

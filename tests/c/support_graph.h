@@ -1,4 +1,4 @@
-/* support_graph.h - building graph records in tests, tersely: everything asserts. */
+/* support_graph.h - builds graph records in tests; all functions assert. */
 #ifndef SUPPORT_GRAPH_H
 #define SUPPORT_GRAPH_H
 

@@ -1,4 +1,4 @@
-/* support_reader.h - reading in tests, tersely: everything asserts. */
+/* support_reader.h - reads dumps in tests; all functions assert. */
 #ifndef SUPPORT_READER_H
 #define SUPPORT_READER_H
 

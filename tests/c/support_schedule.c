@@ -18,7 +18,7 @@ typedef struct actor {
     pthread_t thread;
     sem_t turn;
     activity activity;
-    const void *object; /* what it is blocked in */
+    const void *object; /* what it is blocked on */
     int64_t priority;
     bool drops_all;
     bool drops_next;
@@ -41,7 +41,7 @@ static struct {
     uint64_t random;
     unsigned preempted_at[N_PREEMPTIONS];
     int64_t lowest;
-    bool is_over; /* stuck or endless: every thread is to end */
+    bool is_over; /* stuck or endless: every thread must exit */
     schedule_outcome outcome;
 } run;
 
@@ -88,7 +88,7 @@ static void describe_blocked(void)
     }
 }
 
-/* Ends the run, with all threads that are left. */
+/* Ends the run and all remaining threads. */
 static void give_up(bool *why)
 {
     *why = true;
@@ -101,7 +101,7 @@ static void give_up(bool *why)
     }
 }
 
-/* Lets the highest thread go on; returns when that is the calling one again. */
+/* Resumes the highest thread; returns when that is the caller again. */
 static void switch_thread(void)
 {
     actor *next = highest();
@@ -156,7 +156,7 @@ static void unblock(activity how, const void *object)
 
 /* ---- threads ---- */
 
-/* All on one processor: handing over is several times faster then. */
+/* All on one processor: switching is several times faster. */
 static void choose_processor(void)
 {
     cpu_set_t set;
@@ -365,7 +365,7 @@ int schedule_cond_wait(pthread_cond_t *cond, pthread_mutex_t *mutex)
     return 0;
 }
 
-/* Which of several waiting threads wakes is not said: any. */
+/* Any of several waiting threads may wake. */
 int schedule_cond_signal(pthread_cond_t *cond)
 {
     actor *waiting[MAX_THREADS];

@@ -1,6 +1,7 @@
 /*
  * support_schedule.h - a deterministic scheduler: runs the threads of a scenario one at a time, in an order that a seed
- * decides, and finds deadlocks and lost wake-ups. Code takes part that is compiled with support_seam.h included first.
+ * decides, and finds deadlocks and lost wake-ups. Code participates if it is compiled with support_seam.h included
+ * first.
  *
  * A thread runs until it blocks or a *point* (a lock, a wait, a signal, an atomic operation) lets another one go on.
  * Each thread has a random priority and the highest runs; at a few random points the running thread becomes the lowest,
@@ -15,13 +16,13 @@
 #include <stdint.h>
 
 typedef struct schedule_outcome {
-    bool is_stuck;   /* threads were left, and all were blocked */
+    bool is_stuck;   /* all remaining threads were blocked */
     bool is_endless; /* too many points */
     unsigned n_points;
     char blocked[256]; /* which threads, and where */
 } schedule_outcome;
 
-/* Runs scenario(argument) and the threads that it starts. When they are stuck all of them are ended. */
+/* Runs scenario(argument) and the threads that it starts. If they are stuck, all are ended. */
 schedule_outcome schedule_run(uint64_t seed, void (*scenario)(void *), void *argument);
 
 void schedule_point(void);
@@ -32,10 +33,10 @@ void schedule_point(void);
 void schedule_drop_broadcasts(bool on);
 /* Only the next one does nothing. */
 void schedule_drop_next_broadcast(void);
-/* A mutex that excludes nobody in the next run; NULL: none. */
+/* A mutex that does not exclude in the next run; NULL: none. */
 void schedule_ignore(const pthread_mutex_t *mutex);
 
-/* ---- in the place of the functions of pthread.h ---- */
+/* ---- replacements of the functions of pthread.h ---- */
 
 int schedule_mutex_init(pthread_mutex_t *mutex, const pthread_mutexattr_t *attributes);
 int schedule_mutex_destroy(pthread_mutex_t *mutex);

@@ -140,7 +140,7 @@ fxtap_status ss_run(fxtap_capture *capture, size_t n, float *values, size_t n_va
             values[j] += 1.0f;
         }
         ticket = ss_floats(call, ss_slot(capture, i, FXTAP_OUTPUT, "0"), stamp, values, n_values);
-        if (ticket == 0) { /* it has failed already: so will its end */
+        if (ticket == 0) { /* it has failed already, so its end fails too */
             break;
         }
     }

@@ -1,5 +1,5 @@
 /*
- * support_tree.h - folders for tests: made fresh under the working directory, removed whole.
+ * support_tree.h - temporary folders for tests, in the working directory.
  */
 #ifndef SUPPORT_TREE_H
 #define SUPPORT_TREE_H

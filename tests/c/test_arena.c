@@ -61,7 +61,7 @@ static void an_adopted_arena_keeps_its_blocks(void **state)
     fx_arena into, from;
     fx_arena_init(&into);
     fx_arena_init(&from);
-    fx_arena_adopt(&into, &from); /* nothing into nothing */
+    fx_arena_adopt(&into, &from); /* empty into empty */
     char *first = fx_arena_strdup(&from, "first");
     fx_arena_adopt(&into, &from);
     char *second = fx_arena_strdup(&from, "second");
@@ -98,7 +98,7 @@ static void a_reset_arena_gives_the_memory_again(void **state)
     fx_arena_init(&other);
     assert_non_null(fx_arena_strdup(&other, "other"));
     fx_arena_reset(&other);
-    fx_arena_adopt(&other, &arena); /* leak checkers see what either loses */
+    fx_arena_adopt(&other, &arena); /* leak checkers find lost memory */
     assert_null(arena.spare);
     fx_arena_clear(&other);
 }

@@ -1,4 +1,4 @@
-/* fxtap_reader_check: every kind of damage is named, sound dumps have no problem, the first bad operator comes first. */
+/* fxtap_reader_check: all damage is reported, valid dumps have no problem; the first bad operator comes first. */
 #include "support_cmocka.h"
 
 #include <math.h>
@@ -220,7 +220,7 @@ static void test_index_alone(void **state)
 
 static void expect_non_finite(const checked *result)
 {
-    /* Step 0 has an infinity that came in; step 1 makes one, out of finite values. */
+    /* Step 0 has an infinity in its input; step 1 produces one from finite values. */
     static const struct {
         const char *name;
         int64_t step;

@@ -135,7 +135,7 @@ static void write_node(const char *root, int step, const char *node, const char 
                       1);
 }
 
-/* A chain of `n` additions in steps 0 .. n_steps-1, whose stamps are all alike: order is by name's number then. */
+/* A chain of `n` additions in steps 0 .. n_steps-1 with equal stamps: ordered by the number in the name. */
 static void write_chain(const char *root, int n_steps, int n_nodes, int bad_from, int bad_step)
 {
     for (int step = 0; step < n_steps; step++) {
@@ -344,14 +344,14 @@ static unsigned char *group_extent(void *bytes, size_t n_bytes, uint64_t n_pairs
     unsigned char *found = NULL;
     for (unsigned char *at = bytes; at + 16 <= (unsigned char *)bytes + n_bytes; at++) {
         if (number_at(at) == 0 && number_at(at + 8) == n_pairs) {
-            found = at; /* the last one: groups stand behind the pairs */
+            found = at; /* the last one: groups follow the pairs */
         }
     }
     assert_non_null(found);
     return found;
 }
 
-/* However often a shard names its pairs, they are there once. */
+/* Pairs that a shard names repeatedly are merged once. */
 static void groups_of_a_shard_tile_its_pairs(void **state)
 {
     sides *both = *state;

@@ -30,7 +30,7 @@ static void write_small(const char *root, float last)
     sd_close(&small);
 }
 
-/* Files that are not there any more show that nothing was read. */
+/* Deleted files show that nothing was read. */
 static void equal_hashes_settle_a_pair_unread(void **state)
 {
     sides *both = *state;
@@ -68,7 +68,7 @@ static void a_differing_input_of_the_graph_is_the_origin(void **state)
     fxtap_report_free(report);
 }
 
-/* Two graphs, the second of which begins with what the first put out; `twist` is what happens between. */
+/* Two graphs, the second of which takes the output of the first; `twist` is what happens between them. */
 static void write_two_graphs(const char *root, float first, float twist)
 {
     fxtap_dump_options options = ss_options(root);
@@ -95,7 +95,7 @@ static void what_an_earlier_call_put_out_is_no_origin(void **state)
     fxtap_report_free(report);
 }
 
-static void what_follows_an_error_is_told_so(void **state)
+static void consequences_of_an_error_are_reported(void **state)
 {
     sides *both = *state;
     write_two_graphs(both->golden, 1, 0);
@@ -108,7 +108,7 @@ static void what_follows_an_error_is_told_so(void **state)
     fxtap_report_free(report);
 }
 
-/* What `sum_1` reads in target is not what `mul` put out, in one graph's file of the two that were one. */
+/* In target `sum_1` reads another value than the output of `mul`, in one of the two files that were links. */
 static void change_between(const sides *both)
 {
     write_small(both->golden, 6);
@@ -132,7 +132,7 @@ static void what_changed_before_it_was_read_is_an_origin(void **state)
     assert_string_equal(origin->pair->name, "sum_1-aten.sum.default.INPUT.0");
     assert_null(origin->between);
     assert_null(origin->input);
-    assert_int_equal(origin->n_carried, 0); /* the sum itself is as it was written: right */
+    assert_int_equal(origin->n_carried, 0); /* the sum itself is unchanged, thus correct */
     fxtap_report_free(report);
 }
 
@@ -228,7 +228,7 @@ static void fail_each_allocation(const sides *both, bool read_all)
         fxtap_status status = everything(both, read_all, &json);
         was_reached = !fx_memory_fail_pending();
         fx_memory_fail_after(-1);
-        if (status == FXTAP_OK) { /* a table that only saves memory could do without */
+        if (status == FXTAP_OK) { /* optional: a table that only saves memory */
             assert_string_equal(json, expected);
         } else if (status != FXTAP_E_NOMEM) {
             fail_msg("allocation %lld: %s", n, fxtap_error_message());
@@ -292,7 +292,7 @@ int main(void)
         SIDED(equal_hashes_settle_a_pair_unread),
         SIDED(a_differing_input_of_the_graph_is_the_origin),
         SIDED(what_an_earlier_call_put_out_is_no_origin),
-        SIDED(what_follows_an_error_is_told_so),
+        SIDED(consequences_of_an_error_are_reported),
         SIDED(what_changed_before_it_was_read_is_an_origin),
         SIDED(each_allocation_may_fail),
         SIDED(each_allocation_may_fail_where_something_came_between),

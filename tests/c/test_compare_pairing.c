@@ -1,4 +1,4 @@
-/* test_compare_pairing.c - which operator of one program is held against which of another that computes the same. */
+/* test_compare_pairing.c - pairs operators of two programs that compute the same. */
 #include "support_cmocka.h"
 
 #include <math.h>
@@ -167,7 +167,7 @@ static fxtap_report *compare(const sides *both, const op *golden, size_t n_golde
 
 #define COMPARE(both, golden, target) compare(both, golden, COUNT_OF(golden), target, COUNT_OF(target), 0)
 
-/* The node of target whose result was held against that of golden's node; NULL: none. */
+/* The node of target whose result was compared with that of golden's node; NULL: none. */
 static const char *partner(const fxtap_report *report, const char *node)
 {
     static char name[64];
@@ -200,7 +200,7 @@ static void a_region_stands_for_one_operator(void **state)
         fxtap_report *report = COMPARE(both, golden, target);
         assert_string_equal(partner(report, "gelu"), "mul_1");
         assert_int_equal(sc_find(report, "gelu-aten.gelu.default.OUTPUT.0")->pairing, FXTAP_PAIR_REGION);
-        assert_int_equal(sc_find(report, "gelu-aten.gelu.default.INPUT.0")->verdict, FXTAP_SAME); /* held against mul's */
+        assert_int_equal(sc_find(report, "gelu-aten.gelu.default.INPUT.0")->verdict, FXTAP_SAME); /* with mul's */
         assert_int_equal(fxtap_report_origin_count(report), is_wrong);
         assert_int_equal(fxtap_report_verdict(report), is_wrong ? FXTAP_DIFFERENT : FXTAP_SAME);
         if (is_wrong) {
@@ -278,7 +278,7 @@ static void wiring_carries_pairs_below_a_fault(void **state)
     fxtap_report *report = COMPARE(*state, golden, target);
     assert_string_equal(partner(report, "mm"), "mm_7");
     assert_string_equal(partner(report, "relu"), "relu_7");
-    assert_string_equal(partner(report, "mul"), "mul_7"); /* its arguments are turned round, which does not count */
+    assert_string_equal(partner(report, "mul"), "mul_7"); /* its arguments are swapped, which does not count */
     assert_string_equal(partner(report, "exp"), "exp_7");
     assert_int_equal(fxtap_report_origin_count(report), 1);
     assert_string_equal(fxtap_report_origin(report, 0)->pair->node, "mm");
@@ -287,7 +287,7 @@ static void wiring_carries_pairs_below_a_fault(void **state)
     fxtap_report_free(report);
 }
 
-/* The pair stands on the reader's line; the place of the first operator in between is told beside it. */
+/* The pair stands on the reader's line; the position of the first operator in between is reported too. */
 static void what_came_between_is_placed(void **state)
 {
     const sides *both = *state;
@@ -331,7 +331,7 @@ static void order_is_the_last_resort(void **state)
     fxtap_report_free(report);
 }
 
-/* What is not in the other program is told, and is no difference; of equal graphs everything has to be there. */
+/* Nodes missing from the other program are listed, and are not a difference; equal graphs must have all nodes. */
 static void only_what_should_be_there_is_missing(void **state)
 {
     const sides *both = *state;
@@ -389,7 +389,7 @@ static bool has_warning(const fxtap_report *report, const char *part)
     return false;
 }
 
-/* A map names nodes, and tensors of them; a line that is of no use is told. */
+/* A map names nodes, and tensors of them; unused lines are reported. */
 static void a_map_pairs_nodes_and_tensors(void **state)
 {
     const sides *both = *state;

@@ -149,7 +149,7 @@ static void test_interrupted_writes(void **state)
     assert_int_equal((size_t)total, 2 * N);
 }
 
-/* The limit cuts a write short first and refuses the rest: errno and path are told, nothing stays. */
+/* The limit cuts a write short first and refuses the rest: errno and path are reported, no file remains. */
 static void test_a_file_size_limit(void **state)
 {
     (void)state;
@@ -233,7 +233,7 @@ static int refuse_close(int fd)
     return -1;
 }
 
-/* File systems that know no RENAME_NOREPLACE, then ones that have no hard links either. */
+/* File systems without RENAME_NOREPLACE, then also without hard links. */
 static void test_rename_new_without_the_call(void **state)
 {
     (void)state;
@@ -264,7 +264,7 @@ static void test_rename_new_without_the_call(void **state)
     unlink(paths[0]);
 }
 
-/* Each call that makes a file fails once: its errno and the path are told, and the folder is left empty. */
+/* Each call that creates a file fails once: errno and path are reported, and the folder stays empty. */
 static void test_save_under_faults(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* test_glob_node.c - patterns that choose operators: what they are matched against, and what is said of the others. */
+/* test_glob_node.c - patterns that choose operators: what they match, and the hint if they do not. */
 #include <string.h>
 
 #include "fxtap/output.h"
@@ -27,13 +27,13 @@ static void test_places(void **state)
         {"module.blocks.1.fc1", true},
         {"_orig_mod.module.blocks.1.fc1", true},
         {"L?'self'?._orig_mod.module.blocks.1.fc1", true},
-        {"fc1", false},     /* a part is no root */
+        {"fc1", false},     /* a part is not a root */
         {"model.py:12", true},
         {"model.py:*", true},
         {"*model.py*", true},
         {"/home/me/linear/model.py:12", true},
         {"*/linear/*", true},
-        {"*linear*", false}, /* a folder's name is no operator's */
+        {"*linear*", false}, /* a folder's name does not match an operator */
         {"model.py:1", false},
         {"odel.py:12", false},
     };

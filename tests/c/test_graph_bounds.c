@@ -15,7 +15,7 @@
 #include "support_graph.h"
 
 #define CHAIN 1000000
-#define SECONDS_MAX 300 /* of the whole program, under sanitisers too: what is not bounded takes years */
+#define SECONDS_MAX 300 /* for the whole program, with sanitisers too; unbounded work would take years */
 
 static fxtap_status summarise(const fxtap_graph *g, fxtap_buffer *text)
 {
@@ -31,7 +31,7 @@ static fxtap_status print(const fxtap_graph *g, fxtap_print_format format, fxtap
     return fxtap_graph_print(g, &options, text);
 }
 
-/* Every walk there is ends, and what it cannot do it says. */
+/* Every walk ends, and reports what it cannot do. */
 static void use(const fxtap_graph *g)
 {
     fxtap_buffer text;
@@ -155,7 +155,7 @@ static void test_wide_results(void **state)
     }
 }
 
-/* As optimisers look: hundreds of results of one operator, each taken out on its own. They are not too large. */
+/* As optimisers do: hundreds of results of one operator, each used separately. They are not too large. */
 static void test_many_items(void **state)
 {
     (void)state;
@@ -386,7 +386,7 @@ static void test_huge_sizes(void **state)
     fxtap_graph_free(g);
 }
 
-/* More pieces than a recipe counts: said, not left out. */
+/* More pieces than a recipe allows: reported, not omitted. */
 static void test_many_pieces(void **state)
 {
     (void)state;

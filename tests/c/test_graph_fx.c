@@ -1,4 +1,4 @@
-/* The runnable text of a graph: literals read back exactly, and no name gets out of its place. */
+/* The runnable text of a graph: literals read back exactly, and no name escapes from its context. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,4 +1,4 @@
-/* json and dot: every value is there, nothing hostile gets out of its quotes; parts of graphs. */
+/* json and dot: every value is printed, nothing hostile escapes from its quotes; parts of graphs. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

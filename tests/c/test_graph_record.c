@@ -1,4 +1,4 @@
-/* The graph record: what goes in comes out, wrong handles are refused, and the bytes of it read back the same. */
+/* The graph record: values are preserved, invalid handles are rejected, and serialised records read back equal. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -222,7 +222,7 @@ static void test_wrong_handles(void **state)
     fxtap_graph_free(NULL);
 }
 
-/* Lists of lists that share their items: a few bytes that would take for ever to walk. */
+/* Lists of lists that share their items: a few bytes that would take forever to walk. */
 static void test_bounds(void **state)
 {
     (void)state;

@@ -49,7 +49,7 @@ static void test_markers(void **state)
     check("Traceback (most recent call last):\n  File \"/a.py\", line 3, in f\n    x\n\n", "/a.py", 3, "f", "x");
 }
 
-/* Code without a file is no place to look at, but better than nothing. */
+/* Code without a file is used only if no frame has a file. */
 static void test_generated_code(void **state)
 {
     (void)state;

@@ -225,7 +225,7 @@ static void test_padded_headers(void **state)
     }
 }
 
-static void test_what_a_file_tells(void **state)
+static void test_properties_of_a_file(void **state)
 {
     (void)state;
     fxtap_npy *npy = NULL;
@@ -561,7 +561,7 @@ int main(void)
         cmocka_unit_test(test_files_cut_anywhere),
         cmocka_unit_test(test_hostile_header_length),
         cmocka_unit_test(test_padded_headers),
-        cmocka_unit_test(test_what_a_file_tells),
+        cmocka_unit_test(test_properties_of_a_file),
         cmocka_unit_test(test_header_is_numpys),
         cmocka_unit_test(test_headers_read_back),
         cmocka_unit_test(test_long_headers_are_version_2),

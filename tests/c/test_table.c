@@ -1,4 +1,4 @@
-/* The bounded map: against a plain array of what it should hold. */
+/* The bounded map: against a plain array of the expected records. */
 #include <stdbool.h>
 #include <string.h>
 
@@ -63,7 +63,7 @@ static void test_removes(void **state)
             found->value = n;
         }
         there[n] = !there[n];
-        if (turn % 100 == 0) { /* the ring has gone round: some were forgotten */
+        if (turn % 100 == 0) { /* the ring has wrapped: some were removed */
             for (size_t i = 0; i < 400; i++) {
                 const item *is = fx_table_find(&table, key_of(i, 31));
                 assert_true(is == NULL || is->value == i);

@@ -1,4 +1,4 @@
-/* test_undefined.c - elements that hold nothing, from the writer to the comparison; findings about operators. */
+/* test_undefined.c - undefined elements, from the writer to the comparison; findings about operators. */
 #include "support_cmocka.h"
 
 #include <math.h>
@@ -273,7 +273,7 @@ static void other_garbage_is_another_value(void **state)
     assert_int_equal(ss_int(both->golden, "SELECT count(DISTINCT hash) FROM value"), 1);
 }
 
-/* ---- an index that lies ---- */
+/* ---- an index with wrong data ---- */
 
 static void change_index(const char *root, const char *sql)
 {
@@ -406,7 +406,7 @@ static void most_dumps_have_no_findings(void **state)
 
 /* ---- memory that changes under the dump ---- */
 
-static void a_value_that_changed_is_told(void **state)
+static void a_changed_value_is_reported(void **state)
 {
     const sides *both = *state;
     static const int64_t shape[] = {3, 2}, turned[] = {1, 3};
@@ -438,7 +438,7 @@ static void a_value_that_changed_is_told(void **state)
 
 /* ---- memory that runs out ---- */
 
-static void each_lack_of_memory_is_told(void **state)
+static void each_failing_allocation_is_reported(void **state)
 {
     const sides *both = *state;
     const side golden = {.values = {1, 2, 7, 8, 9, 6}, .ranges = {{2, 3, MAYBE}}, .n_ranges = 1};
@@ -480,8 +480,8 @@ int main(void)
         SIDED(findings_are_read_and_checked),
         SIDED(a_report_warns_of_each_once),
         SIDED(most_dumps_have_no_findings),
-        SIDED(a_value_that_changed_is_told),
-        SIDED(each_lack_of_memory_is_told),
+        SIDED(a_changed_value_is_reported),
+        SIDED(each_failing_allocation_is_reported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

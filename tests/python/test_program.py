@@ -226,7 +226,7 @@ def test_only_the_boxed_convention() -> None:
 def test_what_cannot_be_compiled_is_refused() -> None:
     with pytest.raises(TypeError, match="GraphModule"):
         _core.Program(torch.nn.Linear(1, 1))
-    with pytest.raises(ValueError, match="any number of arguments"):
+    with pytest.raises(ValueError, match="variadic arguments"):
         _core.Program(symbolic_trace(lambda *xs: xs[0]))
     gm = chain(aten.sin.default)
     gm.graph.erase_node(next(iter(reversed(gm.graph.nodes))))
