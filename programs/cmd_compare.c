@@ -81,13 +81,13 @@ static int check_request(request *r)
         return usage_error("compare", "--shard and --out go together");
     }
     if (r->n_inputs == 0) {
-        return usage_error("compare", "which dumps?");
+        return usage_error("compare", "no dump given");
     }
     if (r->n_inputs > 2 || (r->across_ranks && r->n_inputs > 1)) {
         return usage_error("compare", "too many paths: '%s'", r->inputs[r->across_ranks ? 1 : 2]);
     }
     if (r->n_inputs < wanted) {
-        return usage_error("compare", "what is '%s' to be compared with? (A second path, or two parts of this one: --step A:B)",
+        return usage_error("compare", "'%s' alone cannot be compared; give a second path, or two parts of this one with --step A:B",
                            r->inputs[0]);
     }
     size_t n_stdout = 0;

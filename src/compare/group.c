@@ -556,7 +556,7 @@ fxtap_status fx_pair_ranks(fx_comparison *comparison)
     pairing_graphs p = {.comparison = comparison, .golden = rank_at(&list, 0, false), .are_replicas = true};
     if (p.golden.n_items == list.n_items) {
         return fx_error_at(FXTAP_E_NOT_FOUND, comparison->report->golden_path,
-                           "only rank %d is here: nothing to compare it with", (int)list.items[0].rank);
+                           "the dump has only rank %d: nothing to compare it with", (int)list.items[0].rank);
     }
     fxtap_status status = FXTAP_OK;
     for (size_t first = p.golden.n_items; first < other.n_items && status == FXTAP_OK; first += p.target.n_items) {

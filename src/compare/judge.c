@@ -165,7 +165,7 @@ static fxtap_status judge_statistics(fx_pair_job *job)
     if (fx_has_undefined(job->golden, job->target) && !fx_same_undefined(job->golden, job->target)) {
         job->pair->undefined_count = job->golden->undefined_count > job->target->undefined_count ? job->golden->undefined_count
                                                                                            : job->target->undefined_count;
-        return fx_job_detail(job, FXTAP_UNDEFINED, "not the same elements are undefined, and there is no file: not judged");
+        return fx_job_detail(job, FXTAP_UNDEFINED, "different elements are undefined, and there is no file: not judged");
     }
     if (hashes_tell_apart(job, &tolerance)) {
         return fx_job_detail(job, FXTAP_DIFFERENT, "judged by recorded hashes: there is no file");

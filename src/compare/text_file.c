@@ -25,7 +25,7 @@ static fxtap_status read_all(int fd, const char *path, fxtap_buffer *out)
             return fxtap_buffer_status(out);
         }
         if (out->length + (size_t)n > MAX_BYTES) {
-            return fx_error_at(FXTAP_E_INVALID, path, "over %zu bytes: not written by hand", MAX_BYTES);
+            return fx_error_at(FXTAP_E_INVALID, path, "file is larger than %zu bytes", MAX_BYTES);
         }
         fxtap_buffer_append(out, block, (size_t)n);
         if (fxtap_buffer_status(out) != FXTAP_OK) {

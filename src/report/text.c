@@ -285,7 +285,7 @@ static void problems(const fx_page *p)
     if (!shares_nothing) {
         fx_page_rewritten(p);
     } else if (p->report->counts[FXTAP_ONLY_GOLDEN] > 0 && p->report->counts[FXTAP_ONLY_TARGET] > 0) {
-        fxtap_buffer_text(p->out, "\nWhere the sides call one thing by two names, --map FILE says what is what.\n");
+        fxtap_buffer_text(p->out, "\nIf the sides use different names for the same tensors, pair them with --map FILE.\n");
     }
     warnings(p);
 }
@@ -307,7 +307,7 @@ static void weak_pairing(const fx_page *p)
     fx_page_count(p, n_paired);
     fxtap_buffer_text(p->out, " of golden's ");
     fx_page_counted(p, n_results, "result has", "results have");
-    fxtap_buffer_text(p->out, "\na counterpart. Elsewhere nothing was compared; --map can say what is what.\n");
+    fxtap_buffer_text(p->out, "\na counterpart. Nothing else was compared; --map FILE can pair different names.\n");
 }
 
 static bool dtype_occurs(const fxtap_report *report, fxtap_dtype dtype)

@@ -150,7 +150,7 @@ def test_replicas(run: Run, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "which dumps?"),
+        ([], "no dump given"),
         (["good"], "--step A:B"),
         (["good", "bad", "again"], "too many paths: 'again'"),
         (["--across-ranks", "good", "bad"], "too many paths: 'bad'"),
