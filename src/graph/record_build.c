@@ -295,7 +295,7 @@ fxtap_status fxtap_graph_add_tensor(fxtap_graph *graph, const fxtap_tensor_meta 
     FX_REQUIRE(graph);
     FX_REQUIRE(meta);
     FX_REQUIRE(out);
-    fxtap_tensor_meta copy;
+    fxtap_tensor_meta copy = {0};
     uint64_t weight = 0;
     fxtap_status status = take_struct(&copy, sizeof copy, meta, meta->struct_size, sizeof copy);
     if (status == FXTAP_OK) {
