@@ -25,7 +25,7 @@
 #define FX_GRAPH_DEPTH_MAX 16       /* subgraphs within subgraphs */
 #define FX_VALUE_WEIGHT_MAX (1u << 24)
 #define FX_GRAPH_WEIGHT_MAX (1u << 26) /* of any record; fx_graph_weight_max() is a record's own limit */
-#define FX_SIZE_WEIGHT_MAX 256         /* for each unit of a record's size; of torch's graphs the largest measured is 1 */
+#define FX_SIZE_WEIGHT_MAX 256         /* per unit of size; at most 1 was measured for graphs of torch.compile */
 #define FX_SIZE_MIN 256                /* of an empty record */
 
 typedef struct fx_value_row {
