@@ -10,7 +10,6 @@ if(FXTAP_SANITIZE)
   target_compile_options(fxtap_flags INTERFACE -fsanitize=${FXTAP_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all -g)
   target_link_options(fxtap_flags INTERFACE -fsanitize=${FXTAP_SANITIZE})
 endif()
-if(FXTAP_FUZZ) # coverage of the library guides libFuzzer; bounds on work are low, so that work beyond them shows as time
+if(FXTAP_FUZZ) # coverage of the library guides libFuzzer
   target_compile_options(fxtap_flags INTERFACE -fsanitize=fuzzer-no-link)
-  target_compile_definitions(fxtap_flags INTERFACE FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION)
 endif()

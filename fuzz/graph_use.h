@@ -8,12 +8,12 @@
 #include "fxtap/print.h"
 #include "graph/record.h"
 
-/* Text is written for each unit of weight that a graph may have, and for what it is made of; more is a fault. */
+/* Text is written for each unit of weight that a graph may have; more is a fault. */
 #define BYTES_A_WEIGHT 1024
 
-static inline void use_text(fxtap_buffer *out)
+static inline void use_text(const fxtap_graph *graph, fxtap_buffer *out)
 {
-    if (out->length > (size_t)BYTES_A_WEIGHT * FX_GRAPH_WEIGHT_MAX) {
+    if (out->length > BYTES_A_WEIGHT * fx_graph_weight_max(graph)) {
         abort();
     }
     fxtap_buffer_clear(out);
@@ -26,14 +26,14 @@ static inline void print_graph(const fxtap_graph *graph)
     for (int format = FXTAP_PRINT_FX; format <= FXTAP_PRINT_PBTXT; format++) {
         fxtap_print_options options = {.struct_size = sizeof options, .format = (fxtap_print_format)format};
         fxtap_graph_print(graph, &options, &out);
-        use_text(&out);
+        use_text(graph, &out);
         options.optimised = true;
         fxtap_graph_print(graph, &options, &out);
-        use_text(&out);
+        use_text(graph, &out);
     }
     fxtap_summary_options summary = {.struct_size = sizeof summary};
     fxtap_graph_summary(graph, &summary, &out);
-    use_text(&out);
+    use_text(graph, &out);
 }
 
 static inline void print_selected(const fxtap_graph *graph, const fxtap_select_options *select)

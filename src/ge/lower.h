@@ -84,7 +84,7 @@ fxtap_status fx_lower_record(const fxtap_graph *lowered, bool with_py, const cha
 
 /*
  * lower_cost.c: a node's result is written wherever the node is named, and may consist of other nodes' results, so each
- * has a weight. The sum over all names in a graph is limited to FX_GRAPH_WEIGHT_MAX. All set `status`.
+ * has a weight. The sum over all names in a graph is limited to fx_graph_weight_max(). All set `status`.
  */
 void fx_lower_charge(fx_lower *lower, uint64_t weight);
 void fx_lower_charge_arguments(fx_lower *lower); /* of the current node, before it is lowered */

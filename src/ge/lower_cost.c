@@ -8,7 +8,7 @@
 void fx_lower_charge(fx_lower *lower, uint64_t weight)
 {
     lower->walked += weight < FX_GRAPH_WEIGHT_MAX ? weight : FX_GRAPH_WEIGHT_MAX + 1;
-    if (lower->walked > FX_GRAPH_WEIGHT_MAX && lower->status == FXTAP_OK) {
+    if (lower->walked > fx_graph_weight_max(lower->graph) && lower->status == FXTAP_OK) {
         lower->status =
             fx_error(FXTAP_E_UNSUPPORTED, "%s: results named up to this node are too large to lower", lower->desc.name);
     }

@@ -74,7 +74,7 @@ void fx_python_bytes(fxtap_buffer *out, const void *bytes, size_t length)
     char quote = length == 0 ? '\'' : choose_quote(bytes, length);
     fxtap_buffer_printf(out, "b%c", quote);
     for (size_t i = 0; i < length; i++) {
-        if (at[i] == '\\' || at[i] == quote) {
+        if (at[i] == '\\' || at[i] == (unsigned char)quote) {
             fxtap_buffer_printf(out, "\\%c", at[i]);
         } else if (at[i] < 0x20 || at[i] >= 0x7f) {
             escape(out, at[i]);

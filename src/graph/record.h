@@ -8,7 +8,8 @@
  * The items of a value precede it, and so do the values and node references of a node: there are no cycles. `depth` and
  * `weight` bound the cost of a walk over a value, also in hostile records: an item shared by many lists counts once for
  * each. `entered` bounds the cost of a walk that enters subgraphs as often as they are named. Neither bounds a walk
- * that follows references to results of nodes: it must keep its own count.
+ * that follows references to results of nodes: it must keep its own count. fx_graph_weight_max() limits all of them in
+ * proportion to the size of the record, so that a record whose expansion is exponential is rejected.
  */
 #ifndef FX_GRAPH_RECORD_H
 #define FX_GRAPH_RECORD_H
@@ -22,13 +23,10 @@
 
 #define FX_VALUE_DEPTH_MAX 64       /* lists within lists */
 #define FX_GRAPH_DEPTH_MAX 16       /* subgraphs within subgraphs */
-#ifdef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION
-#define FX_VALUE_WEIGHT_MAX (1u << 12)
-#define FX_GRAPH_WEIGHT_MAX (1u << 14)
-#else
 #define FX_VALUE_WEIGHT_MAX (1u << 24)
-#define FX_GRAPH_WEIGHT_MAX (1u << 26)
-#endif
+#define FX_GRAPH_WEIGHT_MAX (1u << 26) /* of any record; fx_graph_weight_max() is a record's own limit */
+#define FX_SIZE_WEIGHT_MAX 256         /* per unit of size; at most 1 was measured for graphs of torch.compile */
+#define FX_SIZE_MIN 256                /* of an empty record */
 
 typedef struct fx_value_row {
     uint8_t kind; /* fxtap_value_kind; 0 for row 0 */
@@ -78,10 +76,17 @@ struct fxtap_graph {
     const char *source_trace; /* interned; NULL before the first */
     uint32_t *node_of_string; /* by string id: node + 1; 0: none */
     size_t node_of_string_capacity;
+    uint64_t size;    /* items, arguments and constants, and all of its subgraphs */
     uint64_t weight;  /* of its nodes and its subgraphs, each counted once */
     uint64_t entered; /* of its nodes' values */
     uint32_t depth; /* 1 for a graph without subgraphs */
 };
+
+/*
+ * The maximum cost of a walk over a record, in units of one value. A subgraph raises the limit of its owner by its own
+ * limit, so that the order in which subgraphs are added does not matter.
+ */
+uint64_t fx_graph_weight_max(const fxtap_graph *graph);
 
 /* The row of a handle; row 0 for an invalid one. */
 const fx_value_row *fx_graph_value(const fxtap_graph *graph, fxtap_value value);

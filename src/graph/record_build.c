@@ -30,9 +30,21 @@ static size_t length_of(const char *text)
 }
 
 /* The cost of a walk over a text, in units of one value. */
-static uint64_t text_weight(size_t length)
+static uint64_t text_weight(uint64_t length)
 {
     return length / 64;
+}
+
+/* All that a record holds, each once: rows, items, constants, texts. */
+static uint64_t size_of(const fxtap_graph *graph)
+{
+    return FX_SIZE_MIN + graph->size + graph->n_values + graph->n_nodes + text_weight(graph->texts.n_bytes);
+}
+
+uint64_t fx_graph_weight_max(const fxtap_graph *graph)
+{
+    uint64_t most = size_of(graph) * FX_SIZE_WEIGHT_MAX;
+    return most < FX_GRAPH_WEIGHT_MAX ? most : FX_GRAPH_WEIGHT_MAX;
 }
 
 fxtap_status fxtap_graph_add_none(fxtap_graph *graph, fxtap_value *out)
@@ -207,7 +219,9 @@ fxtap_status fxtap_graph_add_items(fxtap_graph *graph, fxtap_value_kind kind, co
     row.index = (uint32_t)n_items;
     row.entered = (uint32_t)sum.entered;
     row.as.items = copy;
-    return add_row(graph, &row, out);
+    status = add_row(graph, &row, out);
+    graph->size += status == FXTAP_OK ? n_items : 0;
+    return status;
 }
 
 /* Copies a struct of a caller that may be built against an older header. */
@@ -281,7 +295,7 @@ fxtap_status fxtap_graph_add_tensor(fxtap_graph *graph, const fxtap_tensor_meta 
     FX_REQUIRE(graph);
     FX_REQUIRE(meta);
     FX_REQUIRE(out);
-    fxtap_tensor_meta copy;
+    fxtap_tensor_meta copy = {0};
     uint64_t weight = 0;
     fxtap_status status = take_struct(&copy, sizeof copy, meta, meta->struct_size, sizeof copy);
     if (status == FXTAP_OK) {
@@ -306,6 +320,7 @@ fxtap_status fxtap_graph_add_tensor(fxtap_graph *graph, const fxtap_tensor_meta 
     status = add_row(graph, &row, out);
     if (status == FXTAP_OK) {
         graph->tensors[graph->n_tensors++] = copy;
+        graph->size += 2 * copy.n_dims + text_weight(copy.n_bytes);
     }
     return status;
 }
@@ -325,6 +340,7 @@ fxtap_status fx_graph_own_subgraph(fxtap_graph *graph, fxtap_graph *subgraph)
     }
     graph->subgraphs[graph->n_subgraphs++] = subgraph;
     graph->weight = weight;
+    graph->size += size_of(subgraph);
     graph->depth = subgraph->depth + 1 > graph->depth ? subgraph->depth + 1 : graph->depth;
     return FXTAP_OK;
 }
@@ -490,11 +506,12 @@ fxtap_status fxtap_graph_add_node(fxtap_graph *graph, const fxtap_node_desc *des
         return status;
     }
     sum.weight += node_text_weight(graph, &row.desc);
-    if (sum.entered > FX_GRAPH_WEIGHT_MAX) {
+    uint64_t most = fx_graph_weight_max(graph);
+    if (sum.entered > most) {
         return fx_error(FXTAP_E_INVALID, "%s: subgraphs named too often for a graph record", desc->name);
     }
-    if (sum.weight > FX_GRAPH_WEIGHT_MAX || graph->n_nodes >= UINT32_MAX - 1) {
-        return fx_error(FXTAP_E_INVALID, "%s: too many nodes for a graph record", desc->name);
+    if (sum.weight > most) { /* also limits the number of nodes: each weighs at least 1 */
+        return fx_error(FXTAP_E_INVALID, "%s: values named too often for a graph record", desc->name);
     }
     if (!copy_node(graph, &row) ||
         !fx_grow((void **)&graph->nodes, &graph->nodes_capacity, graph->n_nodes + 1, sizeof *graph->nodes)) {
@@ -509,6 +526,7 @@ fxtap_status fxtap_graph_add_node(fxtap_graph *graph, const fxtap_node_desc *des
     }
     graph->nodes[graph->n_nodes] = row;
     graph->node_of_string[id] = (uint32_t)graph->n_nodes + 1;
+    graph->size += desc->n_args + desc->n_kwargs;
     graph->weight = sum.weight;
     graph->entered = sum.entered;
     *out = (fxtap_node)graph->n_nodes++;

@@ -152,24 +152,24 @@ static void put_inputs(fxtap_buffer *out, const fxtap_graph *graph, const fxtap_
 
 /* ---- the size of the text ---- */
 
-#define SUMMARY_WEIGHT_MAX (4 * FX_GRAPH_WEIGHT_MAX) /* results of nodes, at every reference: some GiB of text */
+#define SUMMARY_WEIGHT_TIMES 8 /* the limit of a walk: results of nodes are written at every reference */
 
 typedef struct extent {
     const fxtap_graph *graph;
-    uint64_t weight;
+    uint64_t weight, most;
 } extent;
 
 static bool add_result(void *context, fxtap_node input)
 {
     extent *e = context;
     e->weight += fx_graph_value(e->graph, e->graph->nodes[input].desc.meta)->weight;
-    return e->weight <= SUMMARY_WEIGHT_MAX;
+    return e->weight <= e->most;
 }
 
 /* The record bounds the arguments themselves; the results of nodes among them are written for each reference. */
 static fxtap_status check_extent(const fxtap_graph *graph)
 {
-    extent e = {.graph = graph};
+    extent e = {.graph = graph, .most = SUMMARY_WEIGHT_TIMES * fx_graph_weight_max(graph)};
     for (size_t i = 0; i < graph->n_nodes; i++) {
         if (graph->nodes[i].desc.op == FXTAP_OP_CALL_FUNCTION &&
             !fx_graph_node_refs(graph, (fxtap_node)i, add_result, &e)) {

@@ -77,6 +77,7 @@ static fx_texts_entry *new_entry(fx_texts *table, uint64_t hash, const char *tex
     memcpy(entry->text, text, length);
     entry->text[length] = '\0';
     table->entries[table->count++] = entry;
+    table->n_bytes += length;
     return entry;
 }
 

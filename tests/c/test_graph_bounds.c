@@ -123,31 +123,59 @@ static void test_chain(void **state)
     }
 }
 
-/* A tuple of a million items that is taken a thousand times: each time all of it would be written. */
+/* A list that holds the one before it twice, so many levels deep, is an argument: what it stands for is 2^levels. */
+static fxtap_status add_twice(size_t n_levels)
+{
+    fxtap_graph *g = sg_graph(FXTAP_GRAPH_INFERENCE);
+    fxtap_value value = sg_int(g, 7);
+    for (size_t i = 0; i < n_levels; i++) {
+        value = sg_list(g, FXTAP_V_LIST, 2, (fxtap_value[]){value, value});
+    }
+    fxtap_node_desc desc = {.struct_size = sizeof desc, .op = FXTAP_OP_CALL_FUNCTION, .name = "n0", .target = "mine.f",
+                            .args = &value, .n_args = 1};
+    fxtap_node node = 0;
+    fxtap_status status = fxtap_graph_add_node(g, &desc, &node);
+    if (status == FXTAP_OK) {
+        use(g);
+    }
+    fxtap_graph_free(g);
+    return status;
+}
+
+/* The limit is in proportion to the record: an empty one's is 2^16, and each level adds 3 * 256. */
+static void test_twice_a_level(void **state)
+{
+    (void)state;
+    assert_int_equal(add_twice(15), FXTAP_OK);
+    for (size_t n_levels = 17; n_levels < 23; n_levels++) {
+        assert_int_equal(add_twice(n_levels), FXTAP_E_INVALID);
+        assert_string_equal(fxtap_error_message(), "n0: values named too often for a graph record");
+    }
+}
+
+/* A tuple of many items that is taken as many times: each time all of it would be written. */
 static void test_wide_results(void **state)
 {
     (void)state;
+    enum { ITEMS = 20000 };
     static const fxtap_node_op ops[] = {FXTAP_OP_CALL_FUNCTION, FXTAP_OP_PLACEHOLDER, FXTAP_OP_GET_ATTR};
+    static fxtap_value row[ITEMS];
     for (size_t k = 0; k < 3; k++) {
         fxtap_graph *g = sg_graph(FXTAP_GRAPH_INFERENCE);
-        fxtap_value item = sg_int(g, 7), row[1000];
-        for (size_t i = 0; i < 1000; i++) {
-            row[i] = item;
+        row[0] = sg_int(g, 7);
+        for (size_t i = 1; i < ITEMS; i++) {
+            row[i] = row[0];
         }
-        item = sg_list(g, FXTAP_V_LIST, 1000, row);
-        for (size_t i = 0; i < 1000; i++) {
-            row[i] = item;
-        }
-        fxtap_node wide = sg_node(g, ops[k], "n0", "aten.sin.default", 0, NULL, sg_list(g, FXTAP_V_TUPLE, 1000, row));
-        for (size_t i = 0; i < 1000; i++) {
+        fxtap_node wide = sg_node(g, ops[k], "n0", "aten.sin.default", 0, NULL, sg_list(g, FXTAP_V_TUPLE, ITEMS, row));
+        for (size_t i = 0; i < ITEMS; i++) {
             row[i] = sg_ref(g, wide);
         }
-        sg_node(g, FXTAP_OP_CALL_FUNCTION, "take", "aten.cat.default", 1000, row, 0);
+        sg_node(g, FXTAP_OP_CALL_FUNCTION, "take", "aten.cat.default", ITEMS, row, 0);
         fxtap_buffer text;
         assert_int_equal(summarise(g, &text), FXTAP_E_UNSUPPORTED);
         assert_non_null(strstr(fxtap_error_message(), "too large for a summary"));
         assert_int_equal(text.length, 0);
-        if (ops[k] == FXTAP_OP_PLACEHOLDER) { /* a call gives one tensor for each of the thousand items */
+        if (ops[k] == FXTAP_OP_PLACEHOLDER) { /* a call gives one tensor for each of the items */
             assert_int_equal(print(g, FXTAP_PRINT_PY, &text), FXTAP_E_UNSUPPORTED);
             fxtap_buffer_clear(&text);
         }
@@ -179,6 +207,8 @@ static void test_many_items(void **state)
         sg_node(g, FXTAP_OP_CALL_FUNCTION, name, "operator.getitem", 2, args, metas[i]);
     }
     fxtap_buffer text;
+    assert_int_equal(summarise(g, &text), FXTAP_OK);
+    fxtap_buffer_clear(&text);
     for (int format = FXTAP_PRINT_FX; format <= FXTAP_PRINT_PBTXT; format++) {
         assert_int_equal(print(g, (fxtap_print_format)format, &text), FXTAP_OK);
         if (format == FXTAP_PRINT_TXT) { /* every tensor is an input */
@@ -279,7 +309,7 @@ static void test_long_names(void **state)
             desc.n_kwargs = 1;
         }
         assert_int_equal(fxtap_graph_add_node(g, &desc, &node), FXTAP_E_INVALID);
-        assert_non_null(strstr(fxtap_error_message(), "too many nodes for a graph record"));
+        assert_non_null(strstr(fxtap_error_message(), "values named too often for a graph record"));
         fxtap_graph_free(g);
     }
     free(name);
@@ -433,7 +463,7 @@ int main(void)
         cmocka_unit_test(test_wide_results),  cmocka_unit_test(test_many_items),    cmocka_unit_test(test_subgraphs),
         cmocka_unit_test(test_few_subgraphs), cmocka_unit_test(test_long_names),    cmocka_unit_test(test_deep_wires),
         cmocka_unit_test(test_constants),     cmocka_unit_test(test_symbol_memory), cmocka_unit_test(test_huge_sizes),
-        cmocka_unit_test(test_many_pieces),
+        cmocka_unit_test(test_many_pieces),   cmocka_unit_test(test_twice_a_level),
     };
     alarm(SECONDS_MAX);
     return cmocka_run_group_tests(tests, NULL, NULL);
