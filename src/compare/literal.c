@@ -20,8 +20,10 @@ static void add_number(fxtap_buffer *out, fxtap_dtype dtype, double value)
     } else if (class == FXTAP_CLASS_FLOAT) {
         fx_double_text(value, text);
         fxtap_buffer_text(out, text);
+    } else if (value < 0) {
+        fxtap_buffer_printf(out, "%lld", (long long)value);
     } else {
-        fxtap_buffer_printf(out, "%.0f", value);
+        fxtap_buffer_printf(out, "%llu", (unsigned long long)value);
     }
 }
 
