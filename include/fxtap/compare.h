@@ -1,5 +1,5 @@
 /*
- * fxtap/compare.h - comparing two dumps: which tensors form pairs, how large each pair's error is, and where errors begin.
+ * fxtap/compare.h - comparing two dumps: which tensors form pairs, how large the errors are, and where they begin.
  *
  * GOLDEN is the reference, TARGET is judged. Every tensor of either side is in exactly one pair; a tensor without a
  * counterpart has a pair with the other side missing. Files are memory-mapped and streamed; identical contents with
@@ -100,7 +100,7 @@ typedef struct fxtap_compare_options {
     bool fail_fast;       /* stop at the first pair that differs */
     bool strict;          /* literals that differ and tensors without a counterpart are differences too */
     int32_t n_threads;    /* 0: one per processor */
-    uint32_t shard, n_shards; /* compare only the groups (rank, graph, step) whose number is shard mod n_shards; 0, 0: all */
+    uint32_t shard, n_shards; /* compare only groups whose number is shard mod n_shards; 0, 0: all */
     size_t n_worst;       /* worst coordinates kept per differing pair; 0: 5 */
     fxtap_progress progress; /* may be NULL */
     void *context;
@@ -130,7 +130,7 @@ typedef struct fxtap_pair {
     double confidence;         /* 0 .. 1 */
     uint32_t evidence;         /* evidence for the pair: bits, named by fxtap_evidence_name() */
     uint32_t n_golden_operators, n_target_operators; /* result of a region: number of operators on each side; else 0 */
-    bool is_literal;           /* written in the code, such as an epsilon or a size: compared by value, whatever the dtype */
+    bool is_literal;           /* written in the code, such as an epsilon: compared by value, whatever the dtype */
     bool is_missing;           /* no counterpart although the other side should have one: the graphs are equal, or the other
                                   side has its operator. Otherwise the programs are written differently */
     const char *name;          /* tensor name: golden's, or target's if golden has none */
@@ -225,7 +225,7 @@ typedef struct fxtap_origin {
     const char *other_source; /* location of target's operator, "model.py:12"; NULL: the same as golden's, or unknown */
     const char *other_code;   /* the text of that line */
     const char *other_target; /* the target side's operator if the two sides call different ones, else NULL */
-    const fxtap_neighbourhood *around; /* the graph within two edges of it; NULL without a record, and for all but the first few */
+    const fxtap_neighbourhood *around; /* the graph within two edges; NULL without a record, or after the first few */
 } fxtap_origin;
 
 typedef struct fxtap_group { /* one pair of steps of one pair of graphs */

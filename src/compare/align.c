@@ -13,7 +13,7 @@
 
 #define SURE 10        /* pairs with this score are made first */
 #define LIKELY 6       /* then pairs with this score that the wiring or the value supports */
-#define MOST_CROSS 64  /* candidates with the same key that are all scored; if there are more, only those in the same order */
+#define MOST_CROSS 64  /* candidates of a key that are all scored; if there are more, only in order */
 #define MOST_USERS 64  /* the same for the readers of two values */
 #define REACH 32       /* nodes examined between two pairs */
 

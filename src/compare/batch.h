@@ -56,7 +56,7 @@ typedef struct fx_batch {
     size_t first_pair; /* number of pairs before these in the report */
 } fx_batch;
 
-/* Pairs and judges all groups and finds their origins, a batch at a time: fills the report except for what needs all pairs. */
+/* Pairs and judges all groups and finds their origins, batch by batch; leaves to the caller what needs all pairs. */
 fxtap_status fx_run_batches(fx_comparison *comparison);
 
 /* For tests: sets the number of pairs at which a batch ends. Returns the previous value. */

@@ -144,7 +144,7 @@ static const fx_side_step *const *one_step(fx_comparison *comparison, const fx_s
     return fx_arena_memdup(&comparison->arena, &step, sizeof(const fx_side_step *));
 }
 
-/* Whether the other side did not have to run this graph: target added it, or it is a backward and the other side has none. */
+/* Whether the other side need not run this graph: target added it, or it is a backward and the other side has none. */
 static bool is_extra(const graph_entry *golden, const graph_entry *target, bool other_has_backward)
 {
     const graph_entry *alone = golden != NULL ? golden : target;

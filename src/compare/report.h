@@ -41,7 +41,7 @@ struct fxtap_report {
     bool stopped_early;      /* fail_fast found a difference */
 };
 
-#define FX_DETAILED 8         /* number of origins with a neighbourhood and a histogram, and of other pairs with a histogram */
+#define FX_DETAILED 8         /* origins with a neighbourhood and a histogram; also other pairs with a histogram */
 #define FX_AROUND_GROUPS 64   /* number of groups, from the first, whose origins may have a neighbourhood */
 
 /* A step of a graph on one side that has tensors; `info` NULL: the plain files. */

@@ -357,7 +357,7 @@ static agreement compare_user(const weighing *w, fx_user user)
     return best;
 }
 
-/* If the sums have equal or near values, operands with other statistics are not misread: the terms are grouped differently. */
+/* If sums have equal or near values, operands with other statistics are not misread: terms are grouped differently. */
 static bool is_settled_sum(const weighing *w, size_t reader)
 {
     bool is_stranger = (w->out.evidence & FX_EV_STRANGER) != 0 && w->golden->items[w->g].is_commutative;

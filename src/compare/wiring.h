@@ -34,7 +34,7 @@ const size_t *fx_wiring_inputs(const fx_wiring *wiring, size_t node, size_t *n_o
 /* The position of the i-th of them. */
 const char *fx_wiring_position(const fx_wiring *wiring, size_t node, size_t i);
 size_t fx_wiring_node_count(const fx_wiring *wiring);
-bool fx_wiring_is_placeholder(const fx_wiring *wiring, size_t node); /* a graph input that is not a result of an earlier call */
+bool fx_wiring_is_placeholder(const fx_wiring *wiring, size_t node); /* a graph input, not linked to an earlier call */
 bool fx_wiring_is_weight(const fx_wiring *wiring, size_t node); /* a placeholder that requires a gradient, a get_attr */
 bool fx_wiring_is_undefined(const fx_wiring *wiring, size_t node); /* uninitialised memory, or a view of it */
 
