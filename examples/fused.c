@@ -46,7 +46,8 @@ static fxtap_graph *make_graph(model *m)
     add_input(graph, "up_bias", &m->up_bias);
     add_input(graph, "down_weight", &m->down_weight);
     add_input(graph, "down_bias", &m->down_bias);
-    fxtap_value up[] = {m->x.result, m->norm_weight.result, m->norm_bias.result, m->up_weight.result, m->up_bias.result};
+    fxtap_value up[] = {m->x.result, m->norm_weight.result, m->norm_bias.result, m->up_weight.result,
+                        m->up_bias.result};
     m->n_norm_up = add_call(graph, "norm_up", "engine.norm_linear", up, 5, &m->up);
     fxtap_value down[] = {m->up.result, m->down_weight.result, m->down_bias.result, m->x.result};
     m->n_gelu_down = add_call(graph, "gelu_down", "engine.gelu_linear_add", down, 4, &m->out);
@@ -78,8 +79,9 @@ static void run_model(model *m, const char *bug)
 
 static void free_model(model *m)
 {
-    tensor *const owners[] = {&m->x,           &m->norm_weight, &m->norm_bias, &m->up_weight, &m->up_bias, &m->down_weight,
-                              &m->down_bias, &m->normal,      &m->up,        &m->active,    &m->down,    &m->out};
+    tensor *const owners[] = {&m->x,       &m->norm_weight, &m->norm_bias, &m->up_weight,
+                              &m->up_bias, &m->down_weight, &m->down_bias, &m->normal,
+                              &m->up,      &m->active,      &m->down,      &m->out};
     for (size_t i = 0; i < sizeof owners / sizeof owners[0]; i++) {
         free(owners[i]->values);
     }

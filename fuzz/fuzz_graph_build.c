@@ -42,10 +42,27 @@ static const char *const targets[] = {
     "operator.getitem", "operator.add", "operator.mul", "higher_order.cond", "aten.topk.default", "aten.sort.default",
     "aten.scatter.src", "aten.gather.default", "aten.var.correction", "aten.squeeze.dims", "aten.unsqueeze.default"};
 
-static const char *const texts[] = {
-    "", "x", "n0", "self", "s0", "s77 + 2", "s0*s1//2", "Max(1, s0)", "cpu", "npu:0", "torch.float32", "torch.int64",
-    "torch.bfloat16", "torch.strided", "torch.channels_last", "none", "tanh", "L['self'].blocks.0.fc",
-    "torch.nn.modules.linear.Linear", "  File \"model.py\", line 12, in forward\n    return self.fc(x)\n", "\xff\"'\\\n"};
+static const char *const texts[] = {"",
+                                    "x",
+                                    "n0",
+                                    "self",
+                                    "s0",
+                                    "s77 + 2",
+                                    "s0*s1//2",
+                                    "Max(1, s0)",
+                                    "cpu",
+                                    "npu:0",
+                                    "torch.float32",
+                                    "torch.int64",
+                                    "torch.bfloat16",
+                                    "torch.strided",
+                                    "torch.channels_last",
+                                    "none",
+                                    "tanh",
+                                    "L['self'].blocks.0.fc",
+                                    "torch.nn.modules.linear.Linear",
+                                    "  File \"model.py\", line 12, in forward\n    return self.fc(x)\n",
+                                    "\xff\"'\\\n"};
 
 #define COUNT_OF(array) (sizeof(array) / sizeof(array)[0])
 
@@ -177,7 +194,8 @@ static void add_node(builder *b, cursor *c)
     desc.args = args;
     desc.n_args = draw_values(b, c, args);
     if (flags & 1) {
-        static const char *const names[8] = {"dim", "dtype", "alpha", "memory_format", "keepdim", "approximate", "device", "pin"};
+        static const char *const names[8] = {"dim",     "dtype",       "alpha",  "memory_format",
+                                             "keepdim", "approximate", "device", "pin"};
         desc.kwarg_names = names;
         desc.kwarg_values = kwargs;
         desc.n_kwargs = draw_values(b, c, kwargs);

@@ -114,9 +114,14 @@ static void make_good(void)
 
 static void bind_value(sqlite3_stmt *statement, cursor *c)
 {
-    static const char *const texts[] = {
-        "", "0", "../../x", "graph_1/0", "/etc/passwd", "graph_1/.0-1.partial", "2,4", "-1,4", "99999999999,99999999999",
-        "2,,4", "4,1", "<f4", "|S9", "<c16", "float32", "bfloat16", "whole", "failed", "npy", "sin", "\xff\x80", "*"};
+    static const char *const texts[] = {"",          "0",           "../../x",
+                                        "graph_1/0", "/etc/passwd", "graph_1/.0-1.partial",
+                                        "2,4",       "-1,4",        "99999999999,99999999999",
+                                        "2,,4",      "4,1",         "<f4",
+                                        "|S9",       "<c16",        "float32",
+                                        "bfloat16",  "whole",       "failed",
+                                        "npy",       "sin",         "\xff\x80",
+                                        "*"};
     uint8_t bytes[MAX_TEXT];
     uint64_t bits = 0;
     size_t n = 0;
@@ -183,8 +188,8 @@ static void edit(sqlite3 *db, cursor *c)
     if (what == 0xff) {
         snprintf(sql, sizeof sql, "DROP TABLE %s", table);
     } else if (what >= 0xf0) {
-        snprintf(sql, sizeof sql, keyed ? "DELETE FROM %s WHERE rowid = 1 + %u %% 4" : "DELETE FROM %s WHERE slot_id = %u",
-                 table, row);
+        snprintf(sql, sizeof sql,
+                 keyed ? "DELETE FROM %s WHERE rowid = 1 + %u %% 4" : "DELETE FROM %s WHERE slot_id = %u", table, row);
     } else if (!keyed || what >= 0xc0) {
         snprintf(sql, sizeof sql, "UPDATE OR IGNORE %s SET %s = ?1", table, column);
     } else {

@@ -1,4 +1,5 @@
-/* index_use.h - a dump whose only file is its index, and all that the reader does with it; for the harnesses of the index. */
+/* index_use.h - a dump whose only file is its index, and all that the reader does with it; for the harnesses of the
+ * index. */
 #ifndef FUZZ_INDEX_USE_H
 #define FUZZ_INDEX_USE_H
 

@@ -208,7 +208,8 @@ static void append_findings(fxtap_buffer *out, const fxtap_reader *reader, const
             continue;
         }
         if (n == 0) {
-            fxtap_buffer_printf(out, "\n%soperators that misuse memory%s\n", text_begin(STYLE_BAD), text_end(STYLE_BAD));
+            fxtap_buffer_printf(out, "\n%soperators that misuse memory%s\n", text_begin(STYLE_BAD),
+                                text_end(STYLE_BAD));
         }
         if (all || n < MOST_LINES) {
             fxtap_buffer_text(out, "  ");

@@ -87,8 +87,9 @@ static int check_request(request *r)
         return usage_error("compare", "too many paths: '%s'", r->inputs[r->across_ranks ? 1 : 2]);
     }
     if (r->n_inputs < wanted) {
-        return usage_error("compare", "'%s' alone cannot be compared; give a second path, or two parts of this one with --step A:B",
-                           r->inputs[0]);
+        return usage_error(
+            "compare", "'%s' alone cannot be compared; give a second path, or two parts of this one with --step A:B",
+            r->inputs[0]);
     }
     size_t n_stdout = 0;
     for (size_t i = 0; i < N_FORMATS; i++) {
@@ -324,35 +325,43 @@ int cmd_compare(int argc, char **argv)
     option_pair graph_pair = {1, UINT32_MAX, &o->golden_graph, &o->target_graph};
     option_pair step_pair = {0, INT64_MAX, &o->golden_step, &o->target_step};
     const option_spec options[] = {
-        {0, NULL, OPTION_HEADING, NULL, NULL, "What is compared (A is GOLDEN's, B is TARGET's; one number stands for both):"},
+        {0, NULL, OPTION_HEADING, NULL, NULL,
+         "What is compared (A is GOLDEN's, B is TARGET's; one number stands for both):"},
         {0, "run", OPTION_PAIR, &run_pair, "A[:B]", "these runs (default: the latest)"},
         {0, "rank", OPTION_PAIR, &rank_pair, "A[:B]", "these ranks (default: all, by number)"},
         {0, "graph", OPTION_PAIR, &graph_pair, "A[:B]", "these graphs (default: all, by what they compute)"},
         {0, "step", OPTION_PAIR, &step_pair, "A[:B]", "golden's step A, target's step A or B; no range"},
         {0, "op", OPTION_TEXT, &o->pattern, "GLOB", "only operators that match (man fxtap: PATTERNS)"},
-        {0, "step-of", OPTION_TEXT, &o->step_of, "GLOB", "an iteration begins with the first graph that has\n"
-                                                         "a matching node (default: found by what repeats)"},
-        {0, "map", OPTION_TEXT, &o->map_path, "FILE", "pair other names: lines \"GOLDEN-NAME TARGET-NAME\",\n"
-                                                      "in which * matches anything"},
-        {0, "across-ranks", OPTION_FLAG, &r.across_ranks, NULL, "tensors that should be replicas, each rank against\n"
-                                                                "the first"},
-        {0, NULL, OPTION_HEADING, NULL, NULL, "What counts as close (default: as torch.testing.assert_close, by dtype):"},
+        {0, "step-of", OPTION_TEXT, &o->step_of, "GLOB",
+         "an iteration begins with the first graph that has\n"
+         "a matching node (default: found by what repeats)"},
+        {0, "map", OPTION_TEXT, &o->map_path, "FILE",
+         "pair other names: lines \"GOLDEN-NAME TARGET-NAME\",\n"
+         "in which * matches anything"},
+        {0, "across-ranks", OPTION_FLAG, &r.across_ranks, NULL,
+         "tensors that should be replicas, each rank against\n"
+         "the first"},
+        {0, NULL, OPTION_HEADING, NULL, NULL,
+         "What counts as close (default: as torch.testing.assert_close, by dtype):"},
         {0, "rtol", OPTION_AMOUNT, &r.rule.rtol, "X", "relative tolerance"},
         {0, "atol", OPTION_AMOUNT, &r.rule.atol, "X", "absolute tolerance"},
         {0, "cosine", OPTION_AMOUNT, &r.rule.min_cosine, "X", "least cosine similarity"},
         {0, "max-abs", OPTION_AMOUNT, &r.rule.max_abs, "X", "largest absolute error"},
         {0, "rel-l2", OPTION_AMOUNT, &r.rule.max_rel_l2, "X", "largest relative L2 error"},
         {0, "max-ulp", OPTION_AMOUNT, &r.rule.max_ulp, "N", "largest distance in units of the last place"},
-        {0, "strict", OPTION_FLAG, &o->strict, NULL, "also what one side alone has, and numbers in the\n"
-                                                     "code, though the programs are written differently"},
-        {0, "rules", OPTION_TEXT, &r.rules_path, "FILE", "a TOML file of rules by dtype, operator or node;\n"
-                                                         "they win over the options above"},
+        {0, "strict", OPTION_FLAG, &o->strict, NULL,
+         "also what one side alone has, and numbers in the\n"
+         "code, though the programs are written differently"},
+        {0, "rules", OPTION_TEXT, &r.rules_path, "FILE",
+         "a TOML file of rules by dtype, operator or node;\n"
+         "they win over the options above"},
         {0, NULL, OPTION_HEADING, NULL, NULL, "How, and where to:"},
         {0, "fail-fast", OPTION_FLAG, &o->fail_fast, NULL, "stop at the first tensor that differs"},
         {0, "read-all", OPTION_FLAG, &o->read_all, NULL, "read every file, also where recorded hashes agree"},
         {0, "threads", OPTION_INT, &r.n_threads, "N", "default: as many as there are processors"},
-        {0, "explain", OPTION_TEXT, &o->explain, "NODE", "say why it is paired as it is, and which others\n"
-                                                         "were close"},
+        {0, "explain", OPTION_TEXT, &o->explain, "NODE",
+         "say why it is paired as it is, and which others\n"
+         "were close"},
         {'q', "quiet", OPTION_FLAG, &r.quiet, NULL, "the verdict's line alone"},
         {0, "json", OPTION_TEXT, &r.paths[0], "FILE", "all of it, as JSON (- for standard output)"},
         {0, "csv", OPTION_TEXT, &r.paths[1], "FILE", "one row a pair"},

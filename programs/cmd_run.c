@@ -114,8 +114,10 @@ static int execute(const run_options *chosen, char **arguments, int n_arguments)
     char buffer[PATH_MAX];
     const char *python = find_python(chosen, buffer);
     if (lacks_fxtap(python)) {
-        return report_error("%s has no module fxtap: install it there (%s -m pip install ., in fxtap's sources), or name "
-                            "another Python by --python or FXTAP_PYTHON", python, python);
+        return report_error(
+            "%s has no module fxtap: install it there (%s -m pip install ., in fxtap's sources), or name "
+            "another Python by --python or FXTAP_PYTHON",
+            python, python);
     }
     if (!set_environment(chosen)) {
         report_error("out of memory");
@@ -144,7 +146,8 @@ int cmd_run(int argc, char **argv)
     run_options chosen = {0};
     const option_spec options[] = {
         {'t', "type", OPTION_TEXT, &chosen.type, "TYPE", "npy: files (the default); stats: statistics only"},
-        {'p', "path", OPTION_TEXT, &chosen.path, "DIR", "the dump's root; else $FXTAP_PATH, else the\nworking directory"},
+        {'p', "path", OPTION_TEXT, &chosen.path, "DIR",
+         "the dump's root; else $FXTAP_PATH, else the\nworking directory"},
         {'f', "filter", OPTION_TEXTS, &chosen.filters, "GLOB",
          "dump operators that match (man fxtap: PATTERNS);\nmay be given several times"},
         {0, "sync", OPTION_FLAG, &chosen.sync, NULL, "each file is on disk before its operator runs"},

@@ -31,7 +31,8 @@ int cmd_stat(int argc, char **argv);
 
 /* ---- program.c ---- */
 
-/* "fxtap: ..." to standard error, with no control character in it; returns EXIT_TROUBLE, for `return report_error(...)`. */
+/* "fxtap: ..." to standard error, with no control character in it; returns EXIT_TROUBLE, for `return
+ * report_error(...)`. */
 int report_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* The library's message for this thread's last failure. */
 int report_library_error(void);

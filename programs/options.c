@@ -80,8 +80,9 @@ static bool take_value(const command_usage *usage, const option_spec *option, co
         if (parse_pair(text, pair->low, pair->high, pair->first, pair->second)) {
             return true;
         }
-        *status_out = usage_error(usage->command, "--%s takes A or A:B (two numbers from %lld on, no range), not \"%s\"",
-                                  option->name, (long long)pair->low, text);
+        *status_out =
+            usage_error(usage->command, "--%s takes A or A:B (two numbers from %lld on, no range), not \"%s\"",
+                        option->name, (long long)pair->low, text);
         return false;
     }
     *status_out = usage_error(usage->command, "--%s takes a number from 0 on, not \"%s\"", option->name, text);

@@ -101,7 +101,8 @@ static void natural_widths(const text_table *table, size_t *widths)
     }
     for (size_t i = 0; i < table->n_cells; i++) {
         size_t column = i % table->n_columns, next;
-        size_t room = table->cells[i].runs_on ? room_for(table, widths, &table->cells[i - column], column, &next) : SIZE_MAX;
+        size_t room =
+            table->cells[i].runs_on ? room_for(table, widths, &table->cells[i - column], column, &next) : SIZE_MAX;
         widths[column] += table->cells[i].width > room ? table->cells[i].width - room : 0;
     }
     for (size_t i = 0; i < table->n_columns; i++) {

@@ -90,8 +90,8 @@ typedef struct fxtap_compare_options {
     int64_t golden_graph, target_graph; /* -1: all, paired by key */
     int64_t golden_step, target_step;   /* -1: all, paired by number */
     const char *pattern;                /* as in a tensor query; NULL: all */
-    const char *step_of;                /* glob: an iteration begins with each call of the first graph that has a matching
-                                           node; NULL: iterations are detected */
+    const char *step_of; /* glob: an iteration begins with each call of the first graph that has a matching
+                            node; NULL: iterations are detected */
     const char *explain;                /* name of a node whose pairing the report explains; NULL: none */
     const char *map_path;               /* file of lines "GOLDEN-NAME TARGET-NAME" (with `*`); NULL: none */
     const fxtap_rule *rules;
@@ -131,8 +131,8 @@ typedef struct fxtap_pair {
     uint32_t evidence;         /* evidence for the pair: bits, named by fxtap_evidence_name() */
     uint32_t n_golden_operators, n_target_operators; /* result of a region: number of operators on each side; else 0 */
     bool is_literal;           /* written in the code, such as an epsilon: compared by value, whatever the dtype */
-    bool is_missing;           /* no counterpart although the other side should have one: the graphs are equal, or the other
-                                  side has its operator. Otherwise the programs are written differently */
+    bool is_missing; /* no counterpart although the other side should have one: the graphs are equal, or the other
+                        side has its operator. Otherwise the programs are written differently */
     const char *name;          /* tensor name: golden's, or target's if golden has none */
     const char *target_name;   /* the target side's name if it differs, else NULL */
     const char *node;
@@ -180,14 +180,14 @@ typedef struct fxtap_pair {
 } fxtap_pair;
 
 typedef enum fxtap_origin_reason {
-    FXTAP_ORIGIN_OPERATOR = 1,  /* inputs agree, output differs */
-    FXTAP_ORIGIN_INPUT = 2,     /* a graph input already differs */
-    FXTAP_ORIGIN_WEIGHT = 3,    /* a parameter or buffer already differs */
-    FXTAP_ORIGIN_RANDOM = 4,    /* a random operator drew different numbers: the seeds differ */
-    FXTAP_ORIGIN_REGION = 5,    /* some inputs could not be compared: the error began here or just before */
-    FXTAP_ORIGIN_DRIFT = 6,     /* inputs agree within the tolerance; a small error grew slightly and exceeded it here */
-    FXTAP_ORIGIN_BEFORE = 7     /* an input already differs although nothing that feeds it was found to: the error began in
-                                   between, in an operator that only one side has or that was not dumped, or in place */
+    FXTAP_ORIGIN_OPERATOR = 1, /* inputs agree, output differs */
+    FXTAP_ORIGIN_INPUT = 2,    /* a graph input already differs */
+    FXTAP_ORIGIN_WEIGHT = 3,   /* a parameter or buffer already differs */
+    FXTAP_ORIGIN_RANDOM = 4,   /* a random operator drew different numbers: the seeds differ */
+    FXTAP_ORIGIN_REGION = 5,   /* some inputs could not be compared: the error began here or just before */
+    FXTAP_ORIGIN_DRIFT = 6,    /* inputs agree within the tolerance; a small error grew slightly and exceeded it here */
+    FXTAP_ORIGIN_BEFORE = 7 /* an input already differs although nothing that feeds it was found to: the error began in
+                               between, in an operator that only one side has or that was not dumped, or in place */
 } fxtap_origin_reason;
 
 /* One node near an origin. */
@@ -215,7 +215,7 @@ typedef struct fxtap_origin {
     double growth;          /* output_error / input_error; infinite if the inputs are identical */
     size_t n_carried;       /* later operators that only propagate the error */
     const char *input;      /* INPUT, WEIGHT: the graph input that differs; NULL if unknown */
-    bool follows;           /* INPUT, WEIGHT, DRIFT, BEFORE: an earlier call already went wrong, which may be the cause */
+    bool follows;        /* INPUT, WEIGHT, DRIFT, BEFORE: an earlier call already went wrong, which may be the cause */
     const char *literal; /* a literal argument that differs, as text: "eps: golden 1e-05, target 0.1"; NULL if none */
     const char *between; /* BEFORE: operators that feed the input and that only one side has: "mul, only in target" */
     const char *between_source; /* the line that called the first of these, "model.py:12"; this and the next two are
@@ -240,15 +240,15 @@ typedef struct fxtap_group { /* one pair of steps of one pair of graphs */
 } fxtap_group;
 
 /*
- * FXTAP_E_INVALID (options, map file), FXTAP_E_NOT_FOUND (neither side has a tensor, or one has no tensor of the requested
- * run, rank, graph or step), FXTAP_E_CANCELLED, ...
+ * FXTAP_E_INVALID (options, map file), FXTAP_E_NOT_FOUND (neither side has a tensor, or one has no tensor of the
+ * requested run, rank, graph or step), FXTAP_E_CANCELLED, ...
  */
 FXTAP_API fxtap_status fxtap_compare(fxtap_reader *golden, fxtap_reader *target, const fxtap_compare_options *options,
                                      fxtap_report **out);
 
 /*
- * Compares replicas: tensors of one dump with the same graph key, node and position on different ranks. The first rank is
- * golden; pairs have the other rank's number. Golden's selection in the options applies to both sides.
+ * Compares replicas: tensors of one dump with the same graph key, node and position on different ranks. The first rank
+ * is golden; pairs have the other rank's number. Golden's selection in the options applies to both sides.
  * FXTAP_E_NOT_FOUND if there is only one rank; else as fxtap_compare().
  */
 FXTAP_API fxtap_status fxtap_compare_ranks(fxtap_reader *reader, const fxtap_compare_options *options,
@@ -257,9 +257,9 @@ FXTAP_API fxtap_status fxtap_compare_ranks(fxtap_reader *reader, const fxtap_com
 FXTAP_API void fxtap_report_free(fxtap_report *report);
 
 /*
- * The overall verdict: FXTAP_SAME, FXTAP_CLOSE or FXTAP_DIFFERENT (also if an expected tensor is missing, if one does not
- * match or cannot be read, or if the sides have nothing in common). Tensors that only one side has because the programs
- * are written differently are not differences.
+ * The overall verdict: FXTAP_SAME, FXTAP_CLOSE or FXTAP_DIFFERENT (also if an expected tensor is missing, if one does
+ * not match or cannot be read, or if the sides have nothing in common). Tensors that only one side has because the
+ * programs are written differently are not differences.
  */
 FXTAP_API fxtap_verdict fxtap_report_verdict(const fxtap_report *report);
 FXTAP_API uint64_t fxtap_report_count(const fxtap_report *report, fxtap_verdict verdict);
@@ -280,7 +280,8 @@ FXTAP_API const fxtap_group *fxtap_report_group(const fxtap_report *report, size
 FXTAP_API const fxtap_pair *fxtap_report_first_non_finite(const fxtap_report *report);
 FXTAP_API size_t fxtap_report_warning_count(const fxtap_report *report);
 FXTAP_API const char *fxtap_report_warning(const fxtap_report *report, size_t i);
-FXTAP_API const char *fxtap_verdict_name(fxtap_verdict verdict); /* "same", "close", "different", "shape mismatch", ... */
+FXTAP_API const char *
+fxtap_verdict_name(fxtap_verdict verdict); /* "same", "close", "different", "shape mismatch", ... */
 FXTAP_API const char *fxtap_pairing_name(fxtap_pairing pairing);
 /* Name of the i-th bit of fxtap_pair.evidence: "value", "operator", "module", "inputs", ...; NULL past the last. */
 FXTAP_API const char *fxtap_evidence_name(size_t i);

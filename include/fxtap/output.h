@@ -45,7 +45,8 @@ typedef struct fxtap_json {
     uint64_t has_items; /* one bit a level; 63 levels at most, more is FXTAP_E_INVALID in the buffer */
     unsigned depth;
     bool pretty; /* two-space indentation */
-    bool for_html; /* "<", ">" and "&" as \u003c ...: no text ends the script element that it stands in; false at first */
+    bool for_html; /* "<", ">" and "&" as \u003c ...: no text ends the script element that it stands in; false at first
+                    */
 } fxtap_json;
 
 FXTAP_API void fxtap_json_init(fxtap_json *json, fxtap_buffer *out, bool pretty);

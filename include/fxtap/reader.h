@@ -156,8 +156,8 @@ FXTAP_API fxtap_status fxtap_reader_nodes(fxtap_reader *reader, const fxtap_grap
 FXTAP_API bool fxtap_node_matches(const char *pattern, const fxtap_node_info *node);
 
 /*
- * FXTAP_E_NOT_FOUND where a pattern chooses no operator and no tensor of a run (0 latest, -1 all): the message names the
- * nearest. Operators that were not dumped count with `with_skipped` alone; else the message says why they were not.
+ * FXTAP_E_NOT_FOUND where a pattern chooses no operator and no tensor of a run (0 latest, -1 all): the message names
+ * the nearest. Operators that were not dumped count with `with_skipped` alone; else the message says why they were not.
  */
 FXTAP_API fxtap_status fxtap_reader_check_pattern(fxtap_reader *reader, int64_t run, const char *pattern,
                                                   bool with_skipped);
@@ -213,8 +213,8 @@ FXTAP_API fxtap_status fxtap_reader_tensors(fxtap_reader *reader, const fxtap_te
 
 /*
  * The same step by step, so that not all tensors need be in memory at once: the steps that a query selects and that
- * contain a tensor, in order (the caller frees *out with fxtap_free()); an empty list; and what the query selects of one
- * step (NULL: of the files that belong to no step), appended to a list. The index stays open from call to call:
+ * contain a tensor, in order (the caller frees *out with fxtap_free()); an empty list; and what the query selects of
+ * one step (NULL: of the files that belong to no step), appended to a list. The index stays open from call to call:
  * fxtap_reader_release() closes it until it is needed again. Errors as fxtap_reader_open().
  */
 FXTAP_API fxtap_status fxtap_reader_query_steps(fxtap_reader *reader, const fxtap_tensor_query *query,
@@ -227,7 +227,8 @@ FXTAP_API void fxtap_reader_release(fxtap_reader *reader);
 FXTAP_API void fxtap_tensor_list_free(fxtap_tensor_list *list);
 FXTAP_API size_t fxtap_tensor_list_count(const fxtap_tensor_list *list);
 FXTAP_API const fxtap_tensor_info *fxtap_tensor_list_at(const fxtap_tensor_list *list, size_t i);
-/* A copy of what is known of a tensor, by any thread. What it points at lives as long as the list. FXTAP_E_NOT_FOUND. */
+/* A copy of what is known of a tensor, by any thread. What it points at lives as long as the list. FXTAP_E_NOT_FOUND.
+ */
 FXTAP_API fxtap_status fxtap_tensor_list_get(fxtap_tensor_list *list, size_t i, fxtap_tensor_info *out);
 
 /*

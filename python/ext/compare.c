@@ -23,7 +23,8 @@ static bool on_progress(void *context, uint64_t done, uint64_t total)
     PyEval_RestoreThread(c->saved);
     bool goes_on = PyErr_CheckSignals() == 0;
     if (goes_on && c->progress != NULL) {
-        PyObject *result = PyObject_CallFunction(c->progress, "KK", (unsigned long long)done, (unsigned long long)total);
+        PyObject *result =
+            PyObject_CallFunction(c->progress, "KK", (unsigned long long)done, (unsigned long long)total);
         goes_on = result != NULL;
         Py_XDECREF(result);
     }
@@ -144,8 +145,9 @@ static void take_selection(fxtap_compare_options *options, const selection *chos
 /* Reads the keywords that both functions share. Returns false with an exception. */
 static bool read_options(call *c, PyObject *kwargs, selection *chosen)
 {
-    static char *names[] = {"run",  "rank",     "graph",   "step",  "op",       "map",     "rules", "read_all",
-                            "fail_fast", "strict", "step_of", "explain", "threads", "shard", "n_shards", "n_worst", "progress", NULL};
+    static char *names[] = {"run",     "rank",     "graph",     "step",    "op",       "map",
+                            "rules",   "read_all", "fail_fast", "strict",  "step_of",  "explain",
+                            "threads", "shard",    "n_shards",  "n_worst", "progress", NULL};
     int read_all = 0, fail_fast = 0, strict = 0, threads = 0;
     unsigned int shard = 0, n_shards = 0;
     Py_ssize_t n_worst = 5;
@@ -154,8 +156,9 @@ static bool read_options(call *c, PyObject *kwargs, selection *chosen)
     bool parsed = no_args != NULL &&
                   PyArg_ParseTupleAndKeywords(no_args, kwargs, "|$O&O&O&O&zOOpppzziIInO:compare", names, read_pair,
                                               chosen->run, read_pair, chosen->rank, read_pair, chosen->graph, read_pair,
-                                              chosen->step, &c->options.pattern, &map, &rules, &read_all, &fail_fast, &strict,
-                                              &c->options.step_of, &c->options.explain, &threads, &shard, &n_shards, &n_worst, &progress);
+                                              chosen->step, &c->options.pattern, &map, &rules, &read_all, &fail_fast,
+                                              &strict, &c->options.step_of, &c->options.explain, &threads, &shard,
+                                              &n_shards, &n_worst, &progress);
     Py_XDECREF(no_args);
     if (!parsed || (map != Py_None && !PyUnicode_FSConverter(map, &chosen->map_path)) || !read_rules(c, rules)) {
         return false;

@@ -167,7 +167,8 @@ void fx_known_forget(fx_known *known, PyObject *tensor, const void *first, const
 {
     for (size_t i = 0; i < known->n_values; i++) {
         fx_known_value *value = &known->values[i];
-        bool overlaps = (const char *)value->first < (const char *)end && (const char *)first < (const char *)value->end;
+        bool overlaps =
+            (const char *)value->first < (const char *)end && (const char *)first < (const char *)value->end;
         if (value->object == tensor || value->first == NULL || overlaps) {
             forget(value);
         }

@@ -110,7 +110,8 @@ static PyObject *new_program(PyTypeObject *type, PyObject *args, PyObject *kwarg
 {
     static char *names[] = {"gm", "record", "dump", "graph_id", "skip", "on_error", "log", NULL};
     PyObject *module;
-    fx_plan_options options = {.record = Py_None, .dump = Py_None, .skip = Py_None, .log = Py_None, .on_error = "raise"};
+    fx_plan_options options = {
+        .record = Py_None, .dump = Py_None, .skip = Py_None, .log = Py_None, .on_error = "raise"};
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|OOIO$sO:Program", names, &module, &options.record, &options.dump,
                                      &options.graph_id, &options.skip, &options.on_error, &options.log)) {
         return NULL;

@@ -111,12 +111,12 @@ static PyObject *evidence(const fxtap_pair *pair)
  */
 #define FIELDS(X)                                                                                                      \
     X(verdict, true, true, PyUnicode_FromString(fxtap_verdict_name(p->verdict)))                                       \
-    X(name, true, true, fx_py_text(p->name))                                                                         \
-    X(target_name, true, true, fx_py_text(p->target_name))                                                           \
-    X(node, true, true, fx_py_text(p->node))                                                                         \
-    X(target, true, true, fx_py_text(p->target))                                                                     \
+    X(name, true, true, fx_py_text(p->name))                                                                           \
+    X(target_name, true, true, fx_py_text(p->target_name))                                                             \
+    X(node, true, true, fx_py_text(p->node))                                                                           \
+    X(target, true, true, fx_py_text(p->target))                                                                       \
     X(io, true, true, io(p->io))                                                                                       \
-    X(position, true, true, fx_py_text(p->position))                                                                 \
+    X(position, true, true, fx_py_text(p->position))                                                                   \
     X(rank, true, true, PyLong_FromLong(p->rank))                                                                      \
     X(graph, true, true, PyLong_FromUnsignedLong(p->graph))                                                            \
     X(target_graph, true, true, PyLong_FromUnsignedLong(p->target_graph))                                              \
@@ -154,15 +154,15 @@ static PyObject *evidence(const fxtap_pair *pair)
     X(evidence, false, true, evidence(p))                                                                              \
     X(n_golden_operators, false, true, PyLong_FromUnsignedLong(p->n_golden_operators))                                 \
     X(n_target_operators, false, true, PyLong_FromUnsignedLong(p->n_target_operators))                                 \
-    X(source_file, true, true, fx_py_text(p->source_file))                                                           \
+    X(source_file, true, true, fx_py_text(p->source_file))                                                             \
     X(source_line, true, true, PyLong_FromLong(p->source_line))                                                        \
-    X(source_code, true, true, fx_py_text(p->source_code))                                                           \
-    X(module_path, true, true, fx_py_text(p->module_path))                                                           \
-    X(golden_path, true, true, fx_py_path(p->golden_path))                                                           \
-    X(target_path, true, true, fx_py_path(p->target_path))                                                           \
-    X(detail, true, true, fx_py_text(p->detail))                                                                     \
+    X(source_code, true, true, fx_py_text(p->source_code))                                                             \
+    X(module_path, true, true, fx_py_text(p->module_path))                                                             \
+    X(golden_path, true, true, fx_py_path(p->golden_path))                                                             \
+    X(target_path, true, true, fx_py_path(p->target_path))                                                             \
+    X(detail, true, true, fx_py_text(p->detail))                                                                       \
     X(worst, false, p->measured, worst(p))                                                                             \
-    X(golden_stats, false, p->golden_stats != NULL, stats(p->golden_stats))                                                      \
+    X(golden_stats, false, p->golden_stats != NULL, stats(p->golden_stats))                                            \
     X(target_stats, false, p->target_stats != NULL, stats(p->target_stats))
 
 #define X(field, in_table, known, value)                                                                               \
@@ -249,7 +249,8 @@ static PyObject *columns(PyObject *self, PyObject *args)
     PyObject *dict = PyDict_New();
     for (size_t k = 0; dict != NULL && k < N_FIELDS; k++) {
         int selected = is_selected(names, &fields[k]);
-        if (selected < 0 || (selected > 0 && fx_dict_put(dict, fields[k].name, column(report_of(self), &fields[k])) < 0)) {
+        if (selected < 0 ||
+            (selected > 0 && fx_dict_put(dict, fields[k].name, column(report_of(self), &fields[k])) < 0)) {
             Py_CLEAR(dict);
         }
     }
@@ -325,15 +326,14 @@ static PyObject *get_warnings(PyObject *self, void *closure)
 static PyObject *origin_dict(const fxtap_origin *origin)
 {
     return Py_BuildValue("{s:s,s:N,s:d,s:d,s:d,s:n,s:N,s:N,s:N,s:N,s:N,s:N,s:N,s:N,s:N}", "reason",
-                         fxtap_origin_reason_name(origin->reason), "pair",
-                         pair_dict(origin->pair), "input_error", origin->input_error, "output_error",
-                         origin->output_error, "growth", origin->growth, "n_carried", (Py_ssize_t)origin->n_carried,
-                         "follows", PyBool_FromLong(origin->follows),
-                         "other_target", fx_py_text(origin->other_target), "literal",
-                         fx_py_text(origin->literal), "between", fx_py_text(origin->between),
-                         "between_source", fx_py_text(origin->between_source), "between_code",
-                         fx_py_text(origin->between_code), "between_module", fx_py_text(origin->between_module),
-                         "other_source", fx_py_text(origin->other_source), "other_code", fx_py_text(origin->other_code));
+                         fxtap_origin_reason_name(origin->reason), "pair", pair_dict(origin->pair), "input_error",
+                         origin->input_error, "output_error", origin->output_error, "growth", origin->growth,
+                         "n_carried", (Py_ssize_t)origin->n_carried, "follows", PyBool_FromLong(origin->follows),
+                         "other_target", fx_py_text(origin->other_target), "literal", fx_py_text(origin->literal),
+                         "between", fx_py_text(origin->between), "between_source", fx_py_text(origin->between_source),
+                         "between_code", fx_py_text(origin->between_code), "between_module",
+                         fx_py_text(origin->between_module), "other_source", fx_py_text(origin->other_source),
+                         "other_code", fx_py_text(origin->other_code));
 }
 
 static PyObject *get_origins(PyObject *self, void *closure)

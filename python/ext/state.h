@@ -38,8 +38,8 @@
     X(symfloat_type, "torch", "SymFloat")                                                                              \
     X(symbool_type, "torch", "SymBool")                                                                                \
     X(strided, "torch", "strided")                                                                                     \
-    X(uint8, "torch", "uint8")                                                                                          \
-    X(uint16, "torch", "uint16")                                                                                        \
+    X(uint8, "torch", "uint8")                                                                                         \
+    X(uint16, "torch", "uint16")                                                                                       \
     X(conj, "torch", "conj")                                                                                           \
     X(neg_view, "torch", "_neg_view")                                                                                  \
     X(no_grad, "torch", "no_grad")                                                                                     \

@@ -241,8 +241,8 @@ static int submit_small(capture *c, fx_place *place, fxtap_io io, const fx_small
     const char *text = small->text != NULL ? PyBytes_AsString(small->text) : NULL;
     fxtap_view view = fx_small_view(small);
     PyThreadState *saved = release_gil(c);
-    return acquire_gil(saved, fxtap_call_submit_small(c->call, place->slot, c->stamp_us, text == NULL ? &view : NULL, text,
-                                                    text == NULL ? 0 : (size_t)small->length));
+    return acquire_gil(saved, fxtap_call_submit_small(c->call, place->slot, c->stamp_us, text == NULL ? &view : NULL,
+                                                      text, text == NULL ? 0 : (size_t)small->length));
 }
 
 static bool is_tensor(const capture *c, PyObject *value)

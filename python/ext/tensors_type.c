@@ -112,7 +112,7 @@ static PyObject *mean(const fxtap_stats *stats)
 #define X(field, known, value)                                                                                         \
     static PyObject *make_##field(const source *s)                                                                     \
     {                                                                                                                  \
-        const fxtap_tensor_info *t = &s->tensor;                                                                           \
+        const fxtap_tensor_info *t = &s->tensor;                                                                       \
         const fxtap_step_info *step = s->step;                                                                         \
         const fxtap_node_info *node = s->node;                                                                         \
         const fxtap_graph_info *graph = s->graph;                                                                      \

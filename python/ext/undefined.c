@@ -45,8 +45,9 @@ static PyObject *call_before(capture *c, const fx_instruction *instruction, PyOb
     PyObject *target = is_function ? PyObject_GetAttrString(instruction->node, "target") : Py_NewRef(Py_None);
     PyObject *pending = NULL;
     if (target != NULL) {
-        pending = PyObject_CallMethod(c->state->undefined_memory, "before", "OOOO", target, args,
-                                      kwargs == NULL ? Py_None : kwargs, instruction->is_undefined ? Py_True : Py_False);
+        pending =
+            PyObject_CallMethod(c->state->undefined_memory, "before", "OOOO", target, args,
+                                kwargs == NULL ? Py_None : kwargs, instruction->is_undefined ? Py_True : Py_False);
     }
     Py_XDECREF(target);
     return pending;

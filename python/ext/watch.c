@@ -124,7 +124,8 @@ static int note_change(capture *c, const fx_instruction *instruction, const fx_w
                        .arg_name = name == NULL ? NULL : PyBytes_AsString(name)};
     int status = fx_submit_note(c, &note);
     char line[160];
-    snprintf(line, sizeof line, "writes to its argument %.60s without declaring it", note.arg_name != NULL ? note.arg_name : note.position);
+    snprintf(line, sizeof line, "writes to its argument %.60s without declaring it",
+             note.arg_name != NULL ? note.arg_name : note.position);
     Py_XDECREF(name);
     return status < 0 ? -1 : fx_watch_log(c, instruction, line);
 }

@@ -179,8 +179,9 @@ static bool consider_sources(alignment *a, size_t g, size_t t)
         for (size_t k = first; k < end && done; k++) { /* if there are many inputs, only those with the same index */
             bool is_place = is_any || strcmp(fx_wiring_position(golden, g, i), fx_wiring_position(target, t, k)) == 0;
             if (is_place) {
-                done = consider(a, left[i], right[k]) && /* the producers themselves, and the values that they pass on */
-                       consider(a, a->traits[0].items[left[i]].source, a->traits[1].items[right[k]].source);
+                done =
+                    consider(a, left[i], right[k]) && /* the producers themselves, and the values that they pass on */
+                    consider(a, a->traits[0].items[left[i]].source, a->traits[1].items[right[k]].source);
             }
         }
     }
@@ -213,7 +214,8 @@ static bool consider_users(alignment *a, size_t g, size_t t)
 
 static bool consider_neighbours(alignment *a, size_t g, size_t t)
 {
-    return a->golden->wiring == NULL || a->target->wiring == NULL || (consider_sources(a, g, t) && consider_users(a, g, t));
+    return a->golden->wiring == NULL || a->target->wiring == NULL ||
+           (consider_sources(a, g, t) && consider_users(a, g, t));
 }
 
 /* ---- making pairs ---- */
@@ -404,7 +406,8 @@ static void join_outputs(alignment *a)
     }
 }
 
-/* Unpaired results that two graphs return at the same position are the same quantity, however different their values. */
+/* Unpaired results that two graphs return at the same position are the same quantity, however different their values.
+ */
 static void join_results_of(alignment *a, size_t g, size_t t)
 {
     size_t n_left, n_right, n = fx_count_results(&a->traits[0], g, &a->traits[1], t);
@@ -413,8 +416,10 @@ static void join_results_of(alignment *a, size_t g, size_t t)
     for (size_t k = 0; k < n && k < n_left && k < n_right; k++) {
         size_t from = a->traits[0].items[left[k]].source, to = a->traits[1].items[right[k]].source;
         const fx_trait *one = &a->traits[0].items[from], *other = &a->traits[1].items[to];
-        bool is_place = strcmp(fx_wiring_position(a->golden->wiring, g, k), fx_wiring_position(a->target->wiring, t, k)) == 0;
-        if (is_place && is_free(a, from, to) && !one->is_input && !other->is_input && one->base != 0 && other->base != 0) {
+        bool is_place =
+            strcmp(fx_wiring_position(a->golden->wiring, g, k), fx_wiring_position(a->target->wiring, t, k)) == 0;
+        if (is_place && is_free(a, from, to) && !one->is_input && !other->is_input && one->base != 0 &&
+            other->base != 0) {
             fx_weighing found = fx_weigh(&a->traits[0], from, &a->traits[1], to);
             fx_join(a->golden, from, a->target, to, found.evidence | FX_EV_RESULT, found.score);
         }

@@ -2,8 +2,8 @@
  * align.h - which node of one execution is compared with which node of the other.
  *
  * All nodes are aligned, dumped or not. Pairs are scored by evidence (see fx_evidence): equal or near values, operator,
- * module, line, shape and, above all, wiring. The pairs with the highest score are made first; each changes the scores of
- * its producers and consumers. Nodes left over between pairs are paired in order if the evidence permits it.
+ * module, line, shape and, above all, wiring. The pairs with the highest score are made first; each changes the scores
+ * of its producers and consumers. Nodes left over between pairs are paired in order if the evidence permits it.
  */
 #ifndef FX_COMPARE_ALIGN_H
 #define FX_COMPARE_ALIGN_H
@@ -45,8 +45,8 @@ typedef struct fx_weighing {
 fx_weighing fx_weigh(const fx_traits *golden, size_t g, const fx_traits *target, size_t t);
 
 /*
- * How many of the first results of two graphs correspond: after what the model returns, a training graph returns what its
- * backward needs, and another program may save a different number of tensors.
+ * How many of the first results of two graphs correspond: after what the model returns, a training graph returns what
+ * its backward needs, and another program may save a different number of tensors.
  */
 size_t fx_count_results(const fx_traits *golden, size_t g, const fx_traits *target, size_t t);
 

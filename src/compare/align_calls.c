@@ -31,8 +31,10 @@ static uint64_t sign_call(const fx_execution *execution, const fx_exec_call *cal
 {
     uint64_t signature = 0;
     size_t n = 0;
-    for (size_t i = call->first_node; i < call->first_node + call->n_nodes && n < MOST_READ && execution->wiring != NULL; i++) {
-        bool is_one = weights ? fx_wiring_is_weight(execution->wiring, i) : fx_wiring_is_placeholder(execution->wiring, i);
+    for (size_t i = call->first_node;
+         i < call->first_node + call->n_nodes && n < MOST_READ && execution->wiring != NULL; i++) {
+        bool is_one =
+            weights ? fx_wiring_is_weight(execution->wiring, i) : fx_wiring_is_placeholder(execution->wiring, i);
         const fxtap_tensor_info *value = is_one ? fx_execution_value(execution, i) : NULL;
         if (value != NULL && value->has_hash) {
             signature = XXH3_64bits_withSeed(&value->hash, sizeof value->hash, signature) | 1u;
@@ -118,13 +120,15 @@ bool fx_align_calls(fx_arena *arena, fx_execution *golden, fx_execution *target)
     if (!fx_mul_size(n + 1, m + 1, &cells) || cells > MOST_CELLS) {
         return true;
     }
-    uint32_t *best = fx_arena_calloc(arena, cells, sizeof *best); /* weight of the heaviest common subsequence from here on */
+    uint32_t *best =
+        fx_arena_calloc(arena, cells, sizeof *best); /* weight of the heaviest common subsequence from here on */
     if (best == NULL || !create(arena, &p)) {
         return false;
     }
     for (size_t i = n; i-- > 0;) {
         for (size_t k = m; k-- > 0;) {
-            uint32_t skip = best[(i + 1) * (m + 1) + k], other = best[i * (m + 1) + k + 1], weight = weight_of(&p, i, k);
+            uint32_t skip = best[(i + 1) * (m + 1) + k], other = best[i * (m + 1) + k + 1],
+                     weight = weight_of(&p, i, k);
             uint32_t both = weight > 0 ? best[(i + 1) * (m + 1) + k + 1] + weight : 0;
             skip = skip > other ? skip : other;
             best[i * (m + 1) + k] = both > skip ? both : skip;

@@ -47,15 +47,16 @@ static void mark_below(const fx_wiring *wiring, int32_t *depth, size_t node)
     }
 }
 
-static bool describe(fx_arena *arena, const fx_group_nodes *group, const fx_node_health *health, size_t node, int32_t depth,
-                     fxtap_neighbour *out)
+static bool describe(fx_arena *arena, const fx_group_nodes *group, const fx_node_health *health, size_t node,
+                     int32_t depth, fxtap_neighbour *out)
 {
     fxtap_node_desc desc = {.struct_size = sizeof desc};
     const fx_exec_call *call = group->golden_calls;
     while (node >= call->first_node + call->n_nodes) {
         call++;
     }
-    if (call->record == NULL || fxtap_graph_node(call->record, (fxtap_node)(node - call->first_node), &desc) != FXTAP_OK) {
+    if (call->record == NULL ||
+        fxtap_graph_node(call->record, (fxtap_node)(node - call->first_node), &desc) != FXTAP_OK) {
         desc.name = desc.target = "";
     }
     out->node = fx_arena_strdup(arena, desc.name);

@@ -86,7 +86,8 @@ static fxtap_status list_calls(fx_batch *batch, const fx_side *side, const fx_si
     for (size_t i = 0; i < n_steps && status == FXTAP_OK; i++) {
         calls[i] = (fx_exec_call){.step = steps[i], .graph = steps[i]->info == NULL ? NULL : steps[i]->info->graph,
                                   .first_tensor = fxtap_tensor_list_count(list)};
-        if (calls[i].graph != NULL && fxtap_reader_record(side->reader, calls[i].graph, &calls[i].record) == FXTAP_E_NOMEM) {
+        if (calls[i].graph != NULL &&
+            fxtap_reader_record(side->reader, calls[i].graph, &calls[i].record) == FXTAP_E_NOMEM) {
             return FXTAP_E_NOMEM;
         }
         status = fxtap_reader_list_step(side->reader, steps[i]->info, &side->query, list);
@@ -104,7 +105,8 @@ static fxtap_status add_group(fx_batch *batch, const fx_group_work *work)
     }
     fx_group_nodes *group = &batch->groups[batch->n_groups++];
     *group = (fx_group_nodes){.group = work};
-    fxtap_status status = list_calls(batch, &c->golden, work->golden, work->n_golden, batch->golden, &group->golden_calls);
+    fxtap_status status =
+        list_calls(batch, &c->golden, work->golden, work->n_golden, batch->golden, &group->golden_calls);
     if (status == FXTAP_OK) {
         status = list_calls(batch, &c->target, work->target, work->n_target, batch->target, &group->target_calls);
     }

@@ -83,9 +83,10 @@ fxtap_status fx_group_wiring(fx_group_nodes *group, bool is_golden, const fx_wir
 const char *fx_argument_name(const fx_batch *batch, size_t i);
 /* The position on the target side if it differs, as it may for different operators. */
 const char *fx_target_position(const fx_batch *batch, const fxtap_pair *pair);
-/* Fills the texts of an origin with a known reason; `feeder`: golden's node of the graph input that differs, or FX_MISSING. */
-fxtap_status fx_describe_origin(fx_batch *batch, fx_group_nodes *group, const fx_node_pair *node, const fxtap_pair *pair,
-                                size_t feeder, fxtap_origin *origin);
+/* Fills the texts of an origin with a known reason; `feeder`: golden's node of the graph input that differs, or
+ * FX_MISSING. */
+fxtap_status fx_describe_origin(fx_batch *batch, fx_group_nodes *group, const fx_node_pair *node,
+                                const fxtap_pair *pair, size_t feeder, fxtap_origin *origin);
 
 /* ---- between.c ---- */
 
@@ -121,7 +122,8 @@ const fxtap_neighbourhood *fx_neighbourhood(fx_arena *arena, const fx_group_node
 
 /* Sets the detail of two literals that differ to "eps: golden 1e-05, target 0.001" or "dim: golden [1], target [1, 2]".
    Leaves it unchanged if they are not numbers, or too many. */
-fxtap_status fx_describe_literal(fx_arena *arena, const fxtap_tensor_info *golden, const fxtap_tensor_info *target, fxtap_pair *pair);
+fxtap_status fx_describe_literal(fx_arena *arena, const fxtap_tensor_info *golden, const fxtap_tensor_info *target,
+                                 fxtap_pair *pair);
 
 /* ---- judge.c, run.c ---- */
 

@@ -1,6 +1,6 @@
 /*
- * between.c - operators that feed an input and that only one side has: an added cast, a mutation, a decomposed operator.
- * They have no counterpart to compare with, so an error in them first shows where their results are read.
+ * between.c - operators that feed an input and that only one side has: an added cast, a mutation, a decomposed
+ * operator. They have no counterpart to compare with, so an error in them first shows where their results are read.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -73,7 +73,8 @@ static void name_nodes(const walk *c, fx_between *between)
     fxtap_buffer *out = &between->words;
     size_t n_found = 0, before = out->length;
     for (size_t i = 0; i < c->n; i++) {
-        if (!c->is_wanted[i] || c->is_paired[i] || c->nodes[i] == NULL || (c->has_partner != NULL && c->has_partner[i])) {
+        if (!c->is_wanted[i] || c->is_paired[i] || c->nodes[i] == NULL ||
+            (c->has_partner != NULL && c->has_partner[i])) {
             continue;
         }
         between->first = between->first == NULL ? c->nodes[i] : between->first;

@@ -105,7 +105,8 @@ static fxtap_status check_explained(const fx_comparison *c)
     bool found = name == NULL;
     fxtap_status status = found ? FXTAP_OK : find_name(&c->golden, name, &found);
     status = status == FXTAP_OK && !found ? find_name(&c->target, name, &found) : status;
-    return status != FXTAP_OK || found ? status : fx_error(FXTAP_E_NOT_FOUND, "no node is called '%s' on either side", name);
+    return status != FXTAP_OK || found ? status
+                                       : fx_error(FXTAP_E_NOT_FOUND, "no node is called '%s' on either side", name);
 }
 
 static fxtap_status begin(fx_comparison *c, fxtap_reader *golden, fxtap_reader *target)

@@ -1,4 +1,5 @@
-/* describe_origin.c - the texts of an origin: a literal that differs, operators in between, the target side's location. */
+/* describe_origin.c - the texts of an origin: a literal that differs, operators in between, the target side's location.
+ */
 #include <string.h>
 
 #include "compare/batch.h"
@@ -52,7 +53,9 @@ static const char *differing_literal(const fx_batch *batch, const fx_node_pair *
         if (differs) {
             size_t length = strlen(name);
             bool is_named = strncmp(pair->detail, name, length) == 0 && pair->detail[length] == ':';
-            return is_named ? pair->detail : fx_arena_printf(arena, "%s: %s", name, pair->detail[0] != '\0' ? pair->detail : "differs");
+            return is_named
+                       ? pair->detail
+                       : fx_arena_printf(arena, "%s: %s", name, pair->detail[0] != '\0' ? pair->detail : "differs");
         }
     }
     return NULL;
@@ -87,8 +90,8 @@ static bool is_dumped(const fx_group_nodes *group, size_t golden_node)
 }
 
 /* Names the last operator before an input that neither side dumped: it may have caused the difference. */
-static fxtap_status name_undumped(fx_batch *batch, const fx_group_nodes *group, const fx_node_pair *node, const char *position,
-                                  const fx_wiring *golden, fxtap_origin *origin)
+static fxtap_status name_undumped(fx_batch *batch, const fx_group_nodes *group, const fx_node_pair *node,
+                                  const char *position, const fx_wiring *golden, fxtap_origin *origin)
 {
     fx_arena *arena = &batch->comparison->report->arena;
     size_t n_inputs = 0, length = strlen(position);
@@ -117,8 +120,9 @@ static fxtap_status name_undumped(fx_batch *batch, const fx_group_nodes *group, 
 }
 
 /* No operator is in between: the two nodes read different values, or the value was changed in place. */
-static fxtap_status name_feeders(fx_batch *batch, const fx_group_nodes *group, const fx_node_pair *node, const fxtap_pair *pair,
-                                 const fx_wiring *golden, const fx_wiring *target, fxtap_origin *origin)
+static fxtap_status name_feeders(fx_batch *batch, const fx_group_nodes *group, const fx_node_pair *node,
+                                 const fxtap_pair *pair, const fx_wiring *golden, const fx_wiring *target,
+                                 fxtap_origin *origin)
 {
     fx_arena *arena = &batch->comparison->report->arena;
     size_t from, to;
@@ -141,10 +145,11 @@ static fxtap_status name_feeders(fx_batch *batch, const fx_group_nodes *group, c
 }
 
 /*
- * Names the operators without a counterpart that feed an input that differs, or the node itself (`pair` is a result), and
- * the location of the first.
+ * Names the operators without a counterpart that feed an input that differs, or the node itself (`pair` is a result),
+ * and the location of the first.
  */
-static fxtap_status name_between(fx_batch *batch, fx_group_nodes *group, const fx_node_pair *node, const fxtap_pair *pair, fxtap_origin *origin)
+static fxtap_status name_between(fx_batch *batch, fx_group_nodes *group, const fx_node_pair *node,
+                                 const fxtap_pair *pair, fxtap_origin *origin)
 {
     fx_between found = {.first = NULL};
     bool is_input = pair->io == FXTAP_INPUT;
@@ -187,12 +192,13 @@ static bool note_other_place(fx_arena *arena, const fx_node_pair *node, fxtap_or
     return !is_other || (origin->other_source != NULL && origin->other_code != NULL);
 }
 
-fxtap_status fx_describe_origin(fx_batch *batch, fx_group_nodes *group, const fx_node_pair *node, const fxtap_pair *pair,
-                                size_t feeder, fxtap_origin *origin)
+fxtap_status fx_describe_origin(fx_batch *batch, fx_group_nodes *group, const fx_node_pair *node,
+                                const fxtap_pair *pair, size_t feeder, fxtap_origin *origin)
 {
     fx_arena *arena = &batch->comparison->report->arena;
     bool is_input = pair->io == FXTAP_INPUT;
-    bool is_other = node->golden != NULL && node->target != NULL && strcmp(node->golden->target, node->target->target) != 0;
+    bool is_other =
+        node->golden != NULL && node->target != NULL && strcmp(node->golden->target, node->target->target) != 0;
     origin->other_target = is_other ? fx_arena_strdup(arena, node->target->target) : NULL;
     if (!note_other_place(arena, node, origin)) {
         return FXTAP_E_NOMEM;

@@ -98,7 +98,8 @@ static const fxtap_tensor_info *result_at(const fx_execution *execution, const f
     for (size_t i = node->first_tensor; i < node->first_tensor + node->n_tensors; i++) {
         const fxtap_tensor_info *tensor = fx_exec_tensor(execution, i);
         size_t at;
-        if (tensor->io == FXTAP_OUTPUT && tensor->has_meta && (is_any || (parse_index(tensor->position, &at) && at == index))) {
+        if (tensor->io == FXTAP_OUTPUT && tensor->has_meta &&
+            (is_any || (parse_index(tensor->position, &at) && at == index))) {
             return tensor;
         }
     }
@@ -195,7 +196,8 @@ static void find_given(const fx_execution *execution, const fx_exec_call *call, 
         for (size_t k = 0; k < n_inputs; k++) {
             size_t from = inputs[k] - call->first_node;
             if (from < call->n_nodes && given[from] == NULL && fx_wiring_is_placeholder(execution->wiring, inputs[k])) {
-                given[from] = input_at(execution, &execution->nodes[node], fx_wiring_position(execution->wiring, node, k));
+                given[from] =
+                    input_at(execution, &execution->nodes[node], fx_wiring_position(execution->wiring, node, k));
             }
         }
     }

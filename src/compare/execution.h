@@ -67,8 +67,8 @@ typedef struct fx_execution {
 
 /*
  * The execution of calls whose `step` and tensors are given. All arrays live in `arena`. With `with_wiring`, every node
- * of every graph is described, records are loaded and calls are linked by the values passed between them; without it, only
- * nodes that have tensors are described. FXTAP_E_NOMEM, or the reader's error. The caller clears it in any case.
+ * of every graph is described, records are loaded and calls are linked by the values passed between them; without it,
+ * only nodes that have tensors are described. FXTAP_E_NOMEM, or the reader's error. The caller clears it in any case.
  */
 fxtap_status fx_execution_open(fx_execution *execution, fx_arena *arena, fxtap_reader *reader,
                                const fxtap_tensor_list *list, fx_exec_call *calls, size_t n_calls, bool with_wiring);
@@ -102,8 +102,8 @@ static inline bool fx_same_hash(fxtap_hash128 a, fxtap_hash128 b)
 /* Whether two graphs have the same structure and kind; an unknown kind matches any. */
 static inline bool fx_same_structure(const fxtap_graph_info *a, const fxtap_graph_info *b)
 {
-    return a != NULL && b != NULL && a->has_keys && b->has_keys && (a->kind == 0 || b->kind == 0 || a->kind == b->kind) &&
-           fx_same_hash(a->structural_key, b->structural_key);
+    return a != NULL && b != NULL && a->has_keys && b->has_keys &&
+           (a->kind == 0 || b->kind == 0 || a->kind == b->kind) && fx_same_hash(a->structural_key, b->structural_key);
 }
 
 static inline bool fx_same_shape(const fxtap_tensor_info *a, const fxtap_tensor_info *b)

@@ -20,7 +20,8 @@ static void add_node(fxtap_buffer *out, const fx_traits *traits, size_t i)
     const fx_exec_call *call = &traits->execution->calls[node_at(traits, i)->call];
     fxtap_buffer_printf(out, "%s", node_at(traits, i)->name);
     if (call->graph != NULL) {
-        fxtap_buffer_printf(out, " (graph %u, step %lld)", (unsigned)call->graph->graph, (long long)call->step->info->step);
+        fxtap_buffer_printf(out, " (graph %u, step %lld)", (unsigned)call->graph->graph,
+                            (long long)call->step->info->step);
     }
 }
 
@@ -50,12 +51,14 @@ static void add_weighing(fxtap_buffer *out, uint32_t evidence, int32_t score)
 }
 
 /* The best candidates on the other side, except `partner`. */
-static size_t find_rivals(const fx_traits sides[2], bool is_golden, size_t node, size_t partner, rival out[SHOWN_OTHERS])
+static size_t find_rivals(const fx_traits sides[2], bool is_golden, size_t node, size_t partner,
+                          rival out[SHOWN_OTHERS])
 {
     const fx_traits *other = &sides[is_golden];
     size_t n = 0;
     for (size_t i = 0; i < other->execution->n_nodes; i++) {
-        fx_weighing found = is_golden ? fx_weigh(&sides[0], node, &sides[1], i) : fx_weigh(&sides[0], i, &sides[1], node);
+        fx_weighing found =
+            is_golden ? fx_weigh(&sides[0], node, &sides[1], i) : fx_weigh(&sides[0], i, &sides[1], node);
         size_t at = n;
         while (at > 0 && out[at - 1].found.score < found.score) {
             at--;

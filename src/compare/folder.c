@@ -42,7 +42,8 @@ static const char *enter_folder(fx_folder_cache *folder, const char *path)
     return fd < 0 ? path : path + length;
 }
 
-fxtap_status fx_folder_open_tensor(fx_folder_cache *folder, const fxtap_tensor_info *info, uint32_t flags, fxtap_npy **out)
+fxtap_status fx_folder_open_tensor(fx_folder_cache *folder, const fxtap_tensor_info *info, uint32_t flags,
+                                   fxtap_npy **out)
 {
     if (info->path == NULL) {
         return fx_error(FXTAP_E_NOT_FOUND, "%s has no file", info->name);

@@ -17,6 +17,7 @@ void fx_folder_cache_init(fx_folder_cache *folder);
 void fx_folder_cache_clear(fx_folder_cache *folder); /* as after init */
 
 /* As fxtap_tensor_open(). `flags`: FXTAP_READ_. */
-fxtap_status fx_folder_open_tensor(fx_folder_cache *folder, const fxtap_tensor_info *info, uint32_t flags, fxtap_npy **out);
+fxtap_status fx_folder_open_tensor(fx_folder_cache *folder, const fxtap_tensor_info *info, uint32_t flags,
+                                   fxtap_npy **out);
 
 #endif

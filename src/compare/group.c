@@ -1,10 +1,10 @@
 /*
  * group.c - which calls are compared with which.
  *
- * Ranks pair by number (two single ranks pair with each other). If every graph of a rank has a graph with an equal key on
- * the other side, steps pair by number (two single requested steps pair with each other) and nodes by position. Otherwise
- * the execution of one iteration is aligned with that of the other, all its calls together. Without an index, graphs pair
- * by number, then by order, and only if they are of the same kind. The rest have no counterpart.
+ * Ranks pair by number (two single ranks pair with each other). If every graph of a rank has a graph with an equal key
+ * on the other side, steps pair by number (two single requested steps pair with each other) and nodes by position.
+ * Otherwise the execution of one iteration is aligned with that of the other, all its calls together. Without an index,
+ * graphs pair by number, then by order, and only if they are of the same kind. The rest have no counterpart.
  */
 #include <string.h>
 
@@ -204,7 +204,8 @@ static const fx_side_step *const *pointers_to(fx_comparison *c, const fx_side_st
 }
 
 /* Pairs the steps of two graphs: first those with the same weights, the rest by number. */
-static fxtap_status find_partners(fx_comparison *c, const graph_entry *golden, const graph_entry *target, call_partners *out)
+static fxtap_status find_partners(fx_comparison *c, const graph_entry *golden, const graph_entry *target,
+                                  call_partners *out)
 {
     const fx_side_step *left = &c->golden.steps[golden->first_step], *right = &c->target.steps[target->first_step];
     if (golden->info == NULL || target->info == NULL ||
@@ -214,10 +215,12 @@ static fxtap_status find_partners(fx_comparison *c, const graph_entry *golden, c
         }
         return FXTAP_OK;
     }
-    const fx_side_step *const *first = pointers_to(c, left, golden->n_steps), *const *second = pointers_to(c, right, target->n_steps);
-    fxtap_status status = first == NULL || second == NULL ? FXTAP_E_NOMEM
-                                                          : fx_pair_calls(c, first, golden->n_steps, second, target->n_steps,
-                                                                          out->of_golden, out->is_taken);
+    const fx_side_step *const *first = pointers_to(c, left, golden->n_steps), *const *second = pointers_to(
+                                                                                  c, right, target->n_steps);
+    fxtap_status status =
+        first == NULL || second == NULL
+            ? FXTAP_E_NOMEM
+            : fx_pair_calls(c, first, golden->n_steps, second, target->n_steps, out->of_golden, out->is_taken);
     for (size_t g = 0, t = 0; g < golden->n_steps && t < target->n_steps && status == FXTAP_OK;) {
         int64_t a = left[g].info->step, b = right[t].info->step;
         if (a == b) {
@@ -346,10 +349,11 @@ static fxtap_status describe_iterations(fx_comparison *c, const fx_calls *golden
     const char *other = golden->n_steps == target->n_steps
                             ? ""
                             : fx_arena_printf(&c->arena, " in golden, %zu in target", target->n_steps);
-    c->report->steps = other == NULL ? NULL
-                                     : fx_arena_printf(&c->report->arena, "%zu iteration%s%s, of %zu call%s and %zu call%s",
-                                                       golden->n_steps, golden->n_steps == 1 ? "" : "s", other, n_golden,
-                                                       n_golden == 1 ? "" : "s", n_target, n_target == 1 ? "" : "s");
+    c->report->steps = other == NULL
+                           ? NULL
+                           : fx_arena_printf(&c->report->arena, "%zu iteration%s%s, of %zu call%s and %zu call%s",
+                                             golden->n_steps, golden->n_steps == 1 ? "" : "s", other, n_golden,
+                                             n_golden == 1 ? "" : "s", n_target, n_target == 1 ? "" : "s");
     return c->report->steps == NULL ? FXTAP_E_NOMEM : FXTAP_OK;
 }
 
@@ -363,13 +367,15 @@ static const fx_side_step *const *first_calls(fx_comparison *c, const fx_calls *
 }
 
 /* Pairs iterations whose first calls have the same weights, the rest in order. */
-static fxtap_status find_iterations(fx_comparison *c, const fx_calls *golden, const fx_calls *target, call_partners *out)
+static fxtap_status find_iterations(fx_comparison *c, const fx_calls *golden, const fx_calls *target,
+                                    call_partners *out)
 {
     const fx_side_step *const *left = first_calls(c, golden), *const *right = first_calls(c, target);
     if (left == NULL || right == NULL || !create_partners(c, golden->n_steps, target->n_steps, out)) {
         return FXTAP_E_NOMEM;
     }
-    fxtap_status status = fx_pair_calls(c, left, golden->n_steps, right, target->n_steps, out->of_golden, out->is_taken);
+    fxtap_status status =
+        fx_pair_calls(c, left, golden->n_steps, right, target->n_steps, out->of_golden, out->is_taken);
     for (size_t s = 0; s < golden->n_steps && s < target->n_steps; s++) {
         join_calls(out, s, s);
     }
@@ -389,7 +395,9 @@ static fxtap_status add_iteration(pairing_graphs *p, const fx_calls *golden, siz
         work.n_target = target->first[t + 1] - target->first[t];
     }
     work.same_structure = is_one_structure(&work);
-    work.pairing = work.same_structure ? FXTAP_PAIR_EXACT : work.n_golden == 0 || work.n_target == 0 ? FXTAP_PAIR_NONE : work.pairing;
+    work.pairing = work.same_structure                        ? FXTAP_PAIR_EXACT
+                   : work.n_golden == 0 || work.n_target == 0 ? FXTAP_PAIR_NONE
+                                                              : work.pairing;
     return add_group(p->comparison, &work);
 }
 

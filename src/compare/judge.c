@@ -26,7 +26,8 @@ static fxtap_status judge_skipped(fx_pair_job *job)
         bool is_same = strcmp(golden, target) == 0;
         text = is_same ? golden : fx_arena_printf(job->arena, "golden has %s, target %s", golden, target);
     } else {
-        bool is_unasked = strcmp(golden != NULL ? golden : target, "None") == 0 && !(job->pair->evidence & FX_EV_STRUCTURE);
+        bool is_unasked =
+            strcmp(golden != NULL ? golden : target, "None") == 0 && !(job->pair->evidence & FX_EV_STRUCTURE);
         job->pair->is_missing = (!job->pair->is_literal && !is_unasked) || job->comparison->options->strict;
         text = fx_arena_printf(job->arena, "not saved in %s: %s", golden != NULL ? "golden" : "target",
                                golden != NULL ? golden : target);
@@ -163,9 +164,11 @@ static fxtap_status judge_statistics(fx_pair_job *job)
     const fxtap_stats *g = &job->golden->stats, *t = &job->target->stats;
     fx_tolerance tolerance = fx_job_apply_tolerance(job);
     if (fx_has_undefined(job->golden, job->target) && !fx_same_undefined(job->golden, job->target)) {
-        job->pair->undefined_count = job->golden->undefined_count > job->target->undefined_count ? job->golden->undefined_count
-                                                                                           : job->target->undefined_count;
-        return fx_job_detail(job, FXTAP_UNDEFINED, "different elements are undefined, and there is no file: not judged");
+        job->pair->undefined_count = job->golden->undefined_count > job->target->undefined_count
+                                         ? job->golden->undefined_count
+                                         : job->target->undefined_count;
+        return fx_job_detail(job, FXTAP_UNDEFINED,
+                             "different elements are undefined, and there is no file: not judged");
     }
     if (hashes_tell_apart(job, &tolerance)) {
         return fx_job_detail(job, FXTAP_DIFFERENT, "judged by recorded hashes: there is no file");
@@ -180,7 +183,8 @@ static fxtap_status judge_statistics(fx_pair_job *job)
     return fx_job_detail(job, is_close ? FXTAP_CLOSE : FXTAP_DIFFERENT, "judged by statistics alone: there is no file");
 }
 
-/* Literals are compared by value: 2 equals 2.0. A literal that differs is a different program, not a different value. */
+/* Literals are compared by value: 2 equals 2.0. A literal that differs is a different program, not a different value.
+ */
 static bool settled_as_literal(fx_pair_job *job)
 {
     const fxtap_tensor_info *golden = job->golden, *target = job->target;
@@ -292,7 +296,8 @@ fxtap_status fx_judge(const fx_batch *batch, size_t i, fx_judge_memory *memory)
         return FXTAP_OK;
     }
     fxtap_status status = judge(&job, memory);
-    bool is_other = job.pair->is_literal && (fx_verdict_is_bad(job.pair->verdict) || job.pair->verdict == FXTAP_REWRITTEN);
+    bool is_other =
+        job.pair->is_literal && (fx_verdict_is_bad(job.pair->verdict) || job.pair->verdict == FXTAP_REWRITTEN);
     if (status == FXTAP_OK && is_other && !batch->comparison->options->strict) {
         job.pair->verdict = FXTAP_REWRITTEN; /* a list of sizes, a text */
     }

@@ -60,11 +60,13 @@ fxtap_status fx_job_open_files(fx_pair_job *job, fx_judge_memory *memory, bool *
     fxtap_pair *pair = job->pair;
     const fx_comparison *c = job->batch->comparison;
     *done_out = true;
-    fxtap_status status = fx_folder_open_tensor(&memory->golden_folder, job->golden, fxtap_reader_flags(c->golden.reader), &job->golden_file);
+    fxtap_status status = fx_folder_open_tensor(&memory->golden_folder, job->golden,
+                                                fxtap_reader_flags(c->golden.reader), &job->golden_file);
     if (status != FXTAP_OK) {
         return unreadable(job, "golden", status);
     }
-    status = fx_folder_open_tensor(&memory->target_folder, job->target, fxtap_reader_flags(c->target.reader), &job->target_file);
+    status = fx_folder_open_tensor(&memory->target_folder, job->target, fxtap_reader_flags(c->target.reader),
+                                   &job->target_file);
     if (status != FXTAP_OK) {
         return unreadable(job, "target", status);
     }
@@ -133,7 +135,8 @@ static void take_result(fxtap_pair *pair, const fx_difference_result *result)
     pair->inf_mismatched = result->inf_mismatched;
 }
 
-/* Also if only a limit in ulp is given and this dtype has no ulp: a rule that does not apply must not accept the pair. */
+/* Also if only a limit in ulp is given and this dtype has no ulp: a rule that does not apply must not accept the pair.
+ */
 static bool judges_elements(const fxtap_pair *pair, const fx_tolerance *tolerance)
 {
     bool has_metric = tolerance->min_cosine >= 0.0 || tolerance->max_abs >= 0.0 || tolerance->max_rel_l2 >= 0.0 ||
@@ -158,8 +161,8 @@ static fxtap_verdict verdict_of(const fxtap_pair *pair, const fx_tolerance *tole
 }
 
 /* Runs at least once, even without elements: dtypes may still differ. */
-static fxtap_status run_range(fx_pair_job *job, fx_difference *difference, const fxtap_view *golden, const fxtap_view *target,
-                              uint64_t begin, uint64_t end)
+static fxtap_status run_range(fx_pair_job *job, fx_difference *difference, const fxtap_view *golden,
+                              const fxtap_view *target, uint64_t begin, uint64_t end)
 {
     fxtap_status status = FXTAP_OK;
     for (uint64_t first = begin; status == FXTAP_OK && (first < end || first == begin); first += RANGE_ELEMENTS) {
@@ -173,8 +176,8 @@ static fxtap_status run_range(fx_pair_job *job, fx_difference *difference, const
 }
 
 /* Measures all elements, or only the defined ones; *mask_out (cleared) then has the number of undefined ones. */
-static fxtap_status run_judged(fx_pair_job *job, fx_difference *difference, const fxtap_view *golden, const fxtap_view *target,
-                               fx_undefined_mask *mask_out)
+static fxtap_status run_judged(fx_pair_job *job, fx_difference *difference, const fxtap_view *golden,
+                               const fxtap_view *target, fx_undefined_mask *mask_out)
 {
     uint64_t n_elems = 0;
     fxtap_status status = fxtap_view_count(golden, &n_elems);
@@ -217,7 +220,8 @@ static fxtap_status measure(fx_pair_job *job, const fxtap_view *golden, const fx
     take_result(job->pair, &result);
     job->pair->verdict = verdict_of(job->pair, &tolerance);
     status = keep_worst(job, &result);
-    return status == FXTAP_OK && mask.n_left_out > 0 ? fx_job_note_left_out(job, mask.n_left_out, mask.n_elems) : status;
+    return status == FXTAP_OK && mask.n_left_out > 0 ? fx_job_note_left_out(job, mask.n_left_out, mask.n_elems)
+                                                     : status;
 }
 
 /* A one-dimensional view of the elements in row-major order; false if they are not stored in this order. */
@@ -238,7 +242,8 @@ static bool flatten(const fxtap_view *view, int64_t *count, fxtap_view *out)
 /* In programs that are written differently, inputs or results may be the same quantity in two shapes. */
 static bool are_reshaped(const fx_pair_job *job)
 {
-    bool is_aligned = (job->pair->evidence & (FX_EV_VALUE | FX_EV_NEAR | FX_EV_ROUGH | FX_EV_INPUTS | FX_EV_USERS)) != 0;
+    bool is_aligned =
+        (job->pair->evidence & (FX_EV_VALUE | FX_EV_NEAR | FX_EV_ROUGH | FX_EV_INPUTS | FX_EV_USERS)) != 0;
     return is_aligned && !fx_job_same_shape(job->pair);
 }
 
@@ -250,8 +255,10 @@ static bool are_equal_numbers(const fxtap_view *golden, const fxtap_view *target
     unsigned char element[16];
     uint64_t n, n_target;
     if (fxtap_view_count(golden, &n) != FXTAP_OK || fxtap_view_count(target, &n_target) != FXTAP_OK || n != n_target ||
-        n > MOST_NUMBERS || fx_dtype_class(golden->dtype) == FXTAP_CLASS_TEXT || fx_dtype_class(target->dtype) == FXTAP_CLASS_TEXT ||
-        fxtap_dtype_class_of(golden->dtype) == FXTAP_CLASS_COMPLEX || fxtap_dtype_class_of(target->dtype) == FXTAP_CLASS_COMPLEX) {
+        n > MOST_NUMBERS || fx_dtype_class(golden->dtype) == FXTAP_CLASS_TEXT ||
+        fx_dtype_class(target->dtype) == FXTAP_CLASS_TEXT ||
+        fxtap_dtype_class_of(golden->dtype) == FXTAP_CLASS_COMPLEX ||
+        fxtap_dtype_class_of(target->dtype) == FXTAP_CLASS_COMPLEX) {
         return false;
     }
     for (uint64_t i = 0; i < n; i++) {
@@ -285,7 +292,8 @@ fxtap_status fx_judge_values(fx_pair_job *job)
     }
     fxtap_view left, right;
     int64_t counts[2];
-    if (are_reshaped(job) && flatten(golden, &counts[0], &left) && flatten(target, &counts[1], &right) && counts[0] == counts[1]) {
+    if (are_reshaped(job) && flatten(golden, &counts[0], &left) && flatten(target, &counts[1], &right) &&
+        counts[0] == counts[1]) {
         return measure(job, &left, &right);
     }
     if (!fx_job_same_shape(job->pair)) {

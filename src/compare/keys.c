@@ -80,7 +80,8 @@ uint64_t fx_key_by_module(const fx_traits *traits, size_t node)
 uint64_t fx_key_by_spot(const fx_traits *traits, size_t node)
 {
     const fx_trait *trait = &traits->items[node];
-    bool is_known = trait->base != 0 && !trait->is_input && trait->value != NULL && trait->line != 0 && trait->source == node;
+    bool is_known =
+        trait->base != 0 && !trait->is_input && trait->value != NULL && trait->line != 0 && trait->source == node;
     return is_known ? mix(trait->module, trait->line, shape_key(trait)) : 0;
 }
 

@@ -17,8 +17,8 @@ int fx_compare_groups(const fxtap_group *a, const fxtap_group *b);
    the weight was not dumped. */
 bool fx_update_before(const fxtap_report *report, const fxtap_origin *origin, int64_t *step_out);
 /*
- * Which pairs get histograms: those of the first origins, and the worst others. In a shard (not `is_whole`), all that may
- * be among these after merging. The caller frees *out, which has one flag per pair.
+ * Which pairs get histograms: those of the first origins, and the worst others. In a shard (not `is_whole`), all that
+ * may be among these after merging. The caller frees *out, which has one flag per pair.
  */
 fxtap_status fx_choose_details(const fxtap_report *report, bool is_whole, bool **out);
 /* Removes details that the report of a single process would not have. */

@@ -51,7 +51,8 @@ static fxtap_status add_element(fxtap_buffer *out, const fxtap_view *view, uint6
 static bool is_real(fxtap_dtype dtype)
 {
     fxtap_dtype_class class = fxtap_dtype_class_of(dtype);
-    return class == FXTAP_CLASS_BOOL || class == FXTAP_CLASS_UINT || class == FXTAP_CLASS_INT || class == FXTAP_CLASS_FLOAT;
+    return class == FXTAP_CLASS_BOOL || class == FXTAP_CLASS_UINT || class == FXTAP_CLASS_INT ||
+           class == FXTAP_CLASS_FLOAT;
 }
 
 /* "[1, 2]" or a single number; false if there are too many, or the elements are not numbers. */
@@ -81,14 +82,16 @@ static bool add_side(fxtap_buffer *out, const fxtap_tensor_info *tensor)
         fxtap_npy_close(file);
         return is_added;
     }
-    bool is_number = tensor->path == NULL && tensor->has_meta && tensor->has_stats && tensor->ndim == 0 && is_real(tensor->dtype);
+    bool is_number =
+        tensor->path == NULL && tensor->has_meta && tensor->has_stats && tensor->ndim == 0 && is_real(tensor->dtype);
     if (is_number) {
         add_number(out, tensor->dtype, fx_only_value(&tensor->stats));
     }
     return is_number;
 }
 
-fxtap_status fx_describe_literal(fx_arena *arena, const fxtap_tensor_info *golden, const fxtap_tensor_info *target, fxtap_pair *pair)
+fxtap_status fx_describe_literal(fx_arena *arena, const fxtap_tensor_info *golden, const fxtap_tensor_info *target,
+                                 fxtap_pair *pair)
 {
     bool is_named = golden->arg_name != NULL && golden->arg_name[0] != '\0';
     fxtap_buffer out;

@@ -149,7 +149,8 @@ static const char *find_piece(const char *text, const char *piece, size_t length
     return length == 0 ? text : memmem(text, strlen(text), piece, length);
 }
 
-/* Matches `text` against the literal pieces between stars and notes what each star matched: the shortest, from the left. */
+/* Matches `text` against the literal pieces between stars and notes what each star matched: the shortest, from the
+ * left. */
 static bool match_stars(const char *pattern, const char *text, star stars[MAX_STARS])
 {
     size_t length = strcspn(pattern, "*");
@@ -228,10 +229,11 @@ fxtap_status fx_map_warn(const fx_map *map, const char *path, fxtap_report *repo
         if (entry->is_used && same == i) {
             continue;
         }
-        const char *line = same < i ? fx_arena_printf(&report->arena, "%s: line %zu: line %zu already maps %s", path,
-                                                      entry->line, map->entries[same].line, entry->golden)
-                                    : fx_arena_printf(&report->arena, "%s: line %zu matches nothing: no %s, or no %s for it", path,
-                                                      entry->line, entry->golden, entry->target);
+        const char *line = same < i
+                               ? fx_arena_printf(&report->arena, "%s: line %zu: line %zu already maps %s", path,
+                                                 entry->line, map->entries[same].line, entry->golden)
+                               : fx_arena_printf(&report->arena, "%s: line %zu matches nothing: no %s, or no %s for it",
+                                                 path, entry->line, entry->golden, entry->target);
         status = line == NULL ? FXTAP_E_NOMEM : fx_report_warn(report, line);
     }
     return status;

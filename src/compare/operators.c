@@ -21,7 +21,8 @@ static piece base_of(const char *target)
             target += length;
             size_t n = strcspn(target, ".");
             n -= n > 1 && target[n - 1] == '_' && target[n - 2] != '_';
-            n -= n > 5 && memcmp(target + n - 5, "_copy", 5) == 0 && (n < 8 || memcmp(target, "_to_copy", 8) != 0) ? 5 : 0;
+            n -= n > 5 && memcmp(target + n - 5, "_copy", 5) == 0 && (n < 8 || memcmp(target, "_to_copy", 8) != 0) ? 5
+                                                                                                                   : 0;
             return (piece){target, n};
         }
     }
@@ -53,7 +54,8 @@ static const char *const families[][8] = {
      "_native_batch_norm_legit_no_training", "_batch_norm_with_update", "batch_norm"},
     {"_scaled_dot_product_flash_attention", "_scaled_dot_product_flash_attention_for_cpu",
      "_scaled_dot_product_efficient_attention", "_scaled_dot_product_cudnn_attention",
-     "_scaled_dot_product_fused_attention_overrideable", "_scaled_dot_product_attention_math", "scaled_dot_product_attention"},
+     "_scaled_dot_product_fused_attention_overrideable", "_scaled_dot_product_attention_math",
+     "scaled_dot_product_attention"},
     {"scalar_tensor", "full"},
     {"rms_norm", "_fused_rms_norm"},
     {"mean", "_mean"},
@@ -101,8 +103,9 @@ static bool is_one_of(const char *target, const char *const *names, size_t n_nam
 
 bool fx_is_commutative(const char *target)
 {
-    static const char *const names[] = {"add", "mul", "multiply", "maximum", "minimum", "eq", "ne", "logical_and", "logical_or",
-                                        "logical_xor", "bitwise_and", "bitwise_or", "bitwise_xor", "dot"};
+    static const char *const names[] = {"add",         "mul",        "multiply",    "maximum",    "minimum",
+                                        "eq",          "ne",         "logical_and", "logical_or", "logical_xor",
+                                        "bitwise_and", "bitwise_or", "bitwise_xor", "dot"};
     return is_one_of(target, names, sizeof names / sizeof names[0]);
 }
 
@@ -114,7 +117,8 @@ bool fx_passes_on(const char *target)
 
 bool fx_is_permuting(const char *target)
 {
-    static const char *const names[] = {"t", "transpose", "permute", "swapaxes", "movedim", "mT", "numpy_T", "flip", "roll"};
+    static const char *const names[] = {"t",  "transpose", "permute", "swapaxes", "movedim",
+                                        "mT", "numpy_T",   "flip",    "roll"};
     return is_one_of(target, names, sizeof names / sizeof names[0]);
 }
 
@@ -126,6 +130,7 @@ bool fx_is_part(const char *target)
 
 bool fx_keeps_values(const char *target)
 {
-    static const char *const names[] = {"view", "reshape", "_unsafe_view", "expand", "squeeze", "slice", "_reshape_alias"};
+    static const char *const names[] = {"view",    "reshape", "_unsafe_view",  "expand",
+                                        "squeeze", "slice",   "_reshape_alias"};
     return is_one_of(target, names, sizeof names / sizeof names[0]);
 }

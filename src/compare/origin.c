@@ -247,14 +247,17 @@ static fxtap_status add_origin(search *s, const fx_node_pair *node, const fxtap_
                                fxtap_origin_reason reason, const evidence *e, size_t *index_out)
 {
     bool is_input = pair->io == FXTAP_INPUT;
-    fxtap_origin origin = {.reason = reason, .input_error = is_input ? 0.0 : e->input_error, .output_error = error_of(pair)};
+    fxtap_origin origin = {
+        .reason = reason, .input_error = is_input ? 0.0 : e->input_error, .output_error = error_of(pair)};
     origin.growth = origin.input_error > 0.0 ? origin.output_error / origin.input_error : INFINITY;
-    fxtap_status status = fx_describe_origin(s->batch, s->nodes, node, pair, is_input && e->is_fed ? e->feeder : FX_MISSING, &origin);
+    fxtap_status status =
+        fx_describe_origin(s->batch, s->nodes, node, pair, is_input && e->is_fed ? e->feeder : FX_MISSING, &origin);
     if (status != FXTAP_OK) {
         return status;
     }
     *index_out = s->report->n_origins;
-    if (!fx_grow((void **)&s->origin_nodes, &s->origin_nodes_capacity, s->n_origin_nodes + 1, sizeof *s->origin_nodes)) {
+    if (!fx_grow((void **)&s->origin_nodes, &s->origin_nodes_capacity, s->n_origin_nodes + 1,
+                 sizeof *s->origin_nodes)) {
         return FXTAP_E_NOMEM;
     }
     s->origin_nodes[s->n_origin_nodes++] = node->golden_node;
@@ -327,7 +330,8 @@ static bool has_no_dropout(const search *s, const fx_node_pair *node)
 {
     for (size_t i = node->first_pair; i < node->first_pair + node->n_pairs; i++) {
         const fxtap_pair *pair = pair_at(s, i);
-        if (pair->io == FXTAP_INPUT && strcmp(fx_argument_name(s->batch, i), "dropout_p") == 0 && pair->golden_stats != NULL) {
+        if (pair->io == FXTAP_INPUT && strcmp(fx_argument_name(s->batch, i), "dropout_p") == 0 &&
+            pair->golden_stats != NULL) {
             return pair->golden_stats->abs_max == 0.0;
         }
     }
@@ -360,7 +364,8 @@ static fxtap_status weigh_bad_output(search *s, const fx_node_pair *node, const 
     return add_origin(s, node, output, reason, e, &e->origin);
 }
 
-/* A node that was not dumped or has no counterpart gets its state from its inputs: BAD if one is, CLEAN if all are good. */
+/* A node that was not dumped or has no counterpart gets its state from its inputs: BAD if one is, CLEAN if all are
+ * good. */
 static void infer_undumped(search *s, size_t i)
 {
     size_t n_inputs;

@@ -1,9 +1,10 @@
 /*
  * pair_calls.c - which calls of a graph are paired with each other.
  *
- * A graph may be called for each layer, or for several models with the same structure, and one side may call it once more
- * or in another order: then pairing by number is wrong. Calls with the same weights are paired; if there are several, in
- * order. A backward graph without weights is identified by its other inputs; for other graphs these are data and may be wrong.
+ * A graph may be called for each layer, or for several models with the same structure, and one side may call it once
+ * more or in another order: then pairing by number is wrong. Calls with the same weights are paired; if there are
+ * several, in order. A backward graph without weights is identified by its other inputs; for other graphs these are
+ * data and may be wrong.
  */
 #include <string.h>
 
@@ -80,7 +81,8 @@ static fxtap_status list_inputs(fxtap_reader *reader, const fxtap_graph_info *gr
     return status;
 }
 
-static fxtap_status sign_call(const fx_side *side, const fxtap_step_info *step, const graph_inputs *inputs, uint64_t *out)
+static fxtap_status sign_call(const fx_side *side, const fxtap_step_info *step, const graph_inputs *inputs,
+                              uint64_t *out)
 {
     fxtap_tensor_query query = side->query;
     query.io = FXTAP_INPUT;
@@ -115,8 +117,8 @@ fxtap_status fx_sign_calls(const fx_side *side, const fx_side_step *const *calls
     return status;
 }
 
-fxtap_status fx_pair_calls(fx_comparison *c, const fx_side_step *const *golden, size_t n_golden, const fx_side_step *const *target,
-                           size_t n_target, size_t *partners, bool *is_taken)
+fxtap_status fx_pair_calls(fx_comparison *c, const fx_side_step *const *golden, size_t n_golden,
+                           const fx_side_step *const *target, size_t n_target, size_t *partners, bool *is_taken)
 {
     for (size_t g = 0; g < n_golden; g++) {
         partners[g] = FX_MISSING;
@@ -126,7 +128,8 @@ fxtap_status fx_pair_calls(fx_comparison *c, const fx_side_step *const *golden, 
     }
     uint64_t *left = fx_arena_calloc(&c->arena, n_golden, sizeof *left);
     uint64_t *right = fx_arena_calloc(&c->arena, n_target, sizeof *right);
-    fxtap_status status = left == NULL || right == NULL ? FXTAP_E_NOMEM : fx_sign_calls(&c->golden, golden, n_golden, left);
+    fxtap_status status =
+        left == NULL || right == NULL ? FXTAP_E_NOMEM : fx_sign_calls(&c->golden, golden, n_golden, left);
     status = status == FXTAP_OK ? fx_sign_calls(&c->target, target, n_target, right) : status;
     for (size_t g = 0; g < n_golden && status == FXTAP_OK; g++) {
         for (size_t t = 0; t < n_target && left[g] != 0 && partners[g] == FX_MISSING; t++) {

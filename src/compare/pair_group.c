@@ -1,4 +1,5 @@
-/* pair_group.c - makes the pairs of one group from the lists of tensors: every tensor of either side is in exactly one. */
+/* pair_group.c - makes the pairs of one group from the lists of tensors: every tensor of either side is in exactly one.
+ */
 #include <string.h>
 
 #include "compare/align.h"
@@ -39,7 +40,8 @@ static bool copy_meta(fx_comparison *comparison, const fxtap_tensor_info *tensor
         *ndim_out = tensor->ndim;
         size_t n_bytes = (size_t)tensor->ndim * sizeof *tensor->shape;
         const char *bytes = n_bytes == 0 ? "" : (const char *)tensor->shape;
-        *shape_out = (const int64_t *)(const void *)fx_texts_keep(&comparison->texts, bytes, n_bytes); /* aligned by the arena */
+        *shape_out =
+            (const int64_t *)(const void *)fx_texts_keep(&comparison->texts, bytes, n_bytes); /* aligned by the arena */
     }
     return (tensor->path == NULL || *path_out != NULL) && (!tensor->has_meta || *shape_out != NULL);
 }
@@ -55,7 +57,8 @@ static uint32_t graph_number(const fxtap_step_info *step)
 }
 
 /* Sets graph and step of the pair. */
-static void place(const fx_group_work *group, fxtap_pair *pair, const fxtap_tensor_info *golden, const fxtap_tensor_info *target)
+static void place(const fx_group_work *group, fxtap_pair *pair, const fxtap_tensor_info *golden,
+                  const fxtap_tensor_info *target)
 {
     const fxtap_step_info *first = golden != NULL ? golden->step : target->step;
     pair->rank = group->rank;
@@ -129,7 +132,8 @@ static uint32_t count_operators(const fx_execution *side, size_t node)
         const size_t *inputs = fx_wiring_inputs(side->wiring, found[i], &n_inputs);
         n_dumped += side->nodes[found[i]].n_tensors > 0;
         for (size_t k = 0; k < n_inputs && n < MOST_OPERATORS; k++) {
-            bool is_open = side->nodes[inputs[k]].partner == FX_MISSING && !fx_wiring_is_placeholder(side->wiring, inputs[k]);
+            bool is_open =
+                side->nodes[inputs[k]].partner == FX_MISSING && !fx_wiring_is_placeholder(side->wiring, inputs[k]);
             for (size_t seen = 0; seen < n && is_open; seen++) {
                 is_open = found[seen] != inputs[k];
             }
@@ -170,10 +174,12 @@ static fxtap_status add_pair(const pairing *p, const fx_node_pair *node, size_t 
         pair->confidence = fx_confidence(FX_EV_INPUTS, 10);
     }
     pair->verdict = golden == NULL ? FXTAP_ONLY_TARGET : target == NULL ? FXTAP_ONLY_GOLDEN : FXTAP_NOT_COMPARED;
-    pair->is_literal = is_literal(&p->golden, node->golden_node, golden) || is_literal(&p->target, node->target_node, target);
+    pair->is_literal =
+        is_literal(&p->golden, node->golden_node, golden) || is_literal(&p->target, node->target_node, target);
     bool is_called = p->group->group->n_golden > 0 && p->group->group->n_target > 0;
-    pair->is_missing = !is_pair && (comparison->options->strict || ((!pair->is_literal || !is_called) &&
-                                                                    is_expected(p, node, golden != NULL ? golden : target)));
+    pair->is_missing =
+        !is_pair && (comparison->options->strict ||
+                     ((!pair->is_literal || !is_called) && is_expected(p, node, golden != NULL ? golden : target)));
     if (golden != NULL) {
         copied &= copy_meta(comparison, golden, &pair->golden_path, &pair->golden_dtype, &pair->ndim, &pair->shape);
     }
@@ -296,7 +302,8 @@ static fxtap_status add_targets_before(pairing *p, size_t end)
 
 /* ---- groups of the report: one for each call ---- */
 
-static fxtap_status add_report_group(const pairing *p, const fx_exec_call *golden, const fx_exec_call *target, size_t first_pair)
+static fxtap_status add_report_group(const pairing *p, const fx_exec_call *golden, const fx_exec_call *target,
+                                     size_t first_pair)
 {
     const fx_group_work *work = p->group->group;
     const fx_side_step *first = golden != NULL ? golden->step : target->step;
@@ -354,7 +361,8 @@ static fxtap_status add_all(pairing *p)
 {
     fxtap_status status = FXTAP_OK;
     size_t n = p->golden.n_calls;
-    p->group->nodes = fx_arena_calloc(&p->batch->arena, p->golden.n_nodes + p->target.n_nodes + 1, sizeof *p->group->nodes);
+    p->group->nodes =
+        fx_arena_calloc(&p->batch->arena, p->golden.n_nodes + p->target.n_nodes + 1, sizeof *p->group->nodes);
     if (p->group->nodes == NULL) {
         return FXTAP_E_NOMEM;
     }
@@ -375,7 +383,8 @@ static fxtap_status add_all(pairing *p)
 static bool are_two_files(const fx_comparison *comparison, const pairing *p)
 {
     return fxtap_reader_kind(comparison->golden.reader) == FXTAP_READ_FILE &&
-           fxtap_reader_kind(comparison->target.reader) == FXTAP_READ_FILE && p->golden.n_nodes == 1 && p->target.n_nodes == 1;
+           fxtap_reader_kind(comparison->target.reader) == FXTAP_READ_FILE && p->golden.n_nodes == 1 &&
+           p->target.n_nodes == 1;
 }
 
 static fxtap_status match(pairing *p, fx_arena *arena)
@@ -387,8 +396,8 @@ static fxtap_status match(pairing *p, fx_arena *arena)
     fxtap_status status = fx_execution_open(&p->golden, arena, c->golden.reader, p->batch->golden, group->golden_calls,
                                             work->n_golden, is_aligned);
     if (status == FXTAP_OK) {
-        status = fx_execution_open(&p->target, arena, c->target.reader, p->batch->target, group->target_calls, work->n_target,
-                                   is_aligned);
+        status = fx_execution_open(&p->target, arena, c->target.reader, p->batch->target, group->target_calls,
+                                   work->n_target, is_aligned);
     }
     group->n_target_nodes = p->target.n_nodes;
     if (status != FXTAP_OK || work->n_golden == 0 || work->n_target == 0) {

@@ -11,7 +11,8 @@ typedef struct placing {
     const fx_map *map;
     const fx_execution *golden, *target;
     fx_places *out;
-    size_t *readers; /* for each target node, the first input of a reader that may pair with a region's input, plus one */
+    size_t
+        *readers; /* for each target node, the first input of a reader that may pair with a region's input, plus one */
     size_t *next;    /* for each target tensor, the next one in that list, plus one */
 } placing;
 
@@ -53,7 +54,8 @@ static size_t source_at(const fx_execution *execution, size_t node, const char *
 
 static bool are_one(const placing *p, size_t golden_source, size_t target_source)
 {
-    return golden_source != FX_MISSING && target_source != FX_MISSING && p->golden->nodes[golden_source].partner == target_source;
+    return golden_source != FX_MISSING && target_source != FX_MISSING &&
+           p->golden->nodes[golden_source].partner == target_source;
 }
 
 /* a + b and b + a: golden's first argument is target's second. */
@@ -114,13 +116,15 @@ static bool same_place(const fxtap_tensor_info *golden, const fxtap_tensor_info 
  * If two results are the same quantity, their inputs at the same position need not be: a view may start from another
  * shape, a sum may be grouped differently. The producer shows this for an input, which is then not a difference.
  */
-static bool is_rewritten(const placing *p, size_t g, size_t t, const fxtap_tensor_info *golden, const fxtap_tensor_info *target)
+static bool is_rewritten(const placing *p, size_t g, size_t t, const fxtap_tensor_info *golden,
+                         const fxtap_tensor_info *target)
 {
     if (golden->io != FXTAP_INPUT || (p->golden->nodes[g].evidence & (FX_EV_VALUE | FX_EV_NEAR | FX_EV_ROUGH)) == 0) {
         return false;
     }
     size_t from = source_at(p->golden, g, golden->position), to = source_at(p->target, t, target->position);
-    return from != FX_MISSING && to != FX_MISSING && !are_one(p, from, to) && fx_compare_values(golden, target) <= FX_VALUES_STRANGE;
+    return from != FX_MISSING && to != FX_MISSING && !are_one(p, from, to) &&
+           fx_compare_values(golden, target) <= FX_VALUES_STRANGE;
 }
 
 /* Pairs a tensor as the map says. */
@@ -145,7 +149,8 @@ static bool stand_together(const placing *p, size_t g, const fxtap_tensor_info *
 {
     const fx_exec_node *node = &p->golden->nodes[g];
     bool is_named;
-    if ((node->evidence & FX_EV_MAP) != 0 && same_argument(p, &p->target->nodes[node->partner], golden, target, &is_named)) {
+    if ((node->evidence & FX_EV_MAP) != 0 &&
+        same_argument(p, &p->target->nodes[node->partner], golden, target, &is_named)) {
         return is_named;
     }
     return same_place(golden, target, is_turned);
@@ -202,8 +207,9 @@ static void join_results(const placing *p, size_t g)
 {
     size_t t = p->golden->nodes[g].partner, golden, target;
     const fxtap_tensor_info *left = fx_execution_value(p->golden, g), *right = fx_execution_value(p->target, t);
-    if (left != NULL && right != NULL && index_of(p->golden, left, g, &golden) && index_of(p->target, right, t, &target) &&
-        *partner_of_golden(p, golden) == FX_MISSING && *partner_of_target(p, target) == FX_MISSING) {
+    if (left != NULL && right != NULL && index_of(p->golden, left, g, &golden) &&
+        index_of(p->target, right, t, &target) && *partner_of_golden(p, golden) == FX_MISSING &&
+        *partner_of_target(p, target) == FX_MISSING) {
         join(p, golden, target);
     }
 }
@@ -278,7 +284,8 @@ static void join_inputs(const placing *p, size_t g)
         const fxtap_tensor_info *tensor = fx_exec_tensor(p->golden, i);
         size_t source = tensor->io == FXTAP_INPUT ? source_at(p->golden, g, tensor->position) : FX_MISSING;
         size_t partner = source == FX_MISSING ? FX_MISSING : p->golden->nodes[source].partner;
-        for (size_t at = partner == FX_MISSING ? 0 : p->readers[partner]; at > 0; at = p->next[at - 1 - p->out->first_target]) {
+        for (size_t at = partner == FX_MISSING ? 0 : p->readers[partner]; at > 0;
+             at = p->next[at - 1 - p->out->first_target]) {
             if (*partner_of_target(p, at - 1) == FX_MISSING && fits(tensor, fx_exec_tensor(p->target, at - 1))) {
                 join(p, i, at - 1);
                 break;
@@ -306,8 +313,8 @@ static size_t *missing(fx_arena *arena, size_t n)
     return items;
 }
 
-fxtap_status fx_places_create(fx_arena *arena, const fx_map *map, const fx_execution *golden, const fx_execution *target,
-                              fx_places *out)
+fxtap_status fx_places_create(fx_arena *arena, const fx_map *map, const fx_execution *golden,
+                              const fx_execution *target, fx_places *out)
 {
     size_t n_golden, n_target;
     range_of(golden, &out->first_golden, &n_golden);
@@ -317,7 +324,8 @@ fxtap_status fx_places_create(fx_arena *arena, const fx_map *map, const fx_execu
     out->counterparts = missing(arena, golden->n_nodes);
     placing p = {map, golden, target, out, fx_arena_calloc(arena, target->n_nodes + 1, sizeof *p.readers),
                  fx_arena_calloc(arena, n_target + 1, sizeof *p.next)};
-    if (out->golden == NULL || out->target == NULL || out->counterparts == NULL || p.readers == NULL || p.next == NULL) {
+    if (out->golden == NULL || out->target == NULL || out->counterparts == NULL || p.readers == NULL ||
+        p.next == NULL) {
         return FXTAP_E_NOMEM;
     }
     for (size_t g = 0; g < golden->n_nodes; g++) {

@@ -21,7 +21,7 @@ bool fx_is_one_call(const fx_execution *golden, size_t g, const fx_execution *ta
  * commutative operators, in the order that the wiring gives), by argument name if the map paired the operators and both
  * have that argument, else by their producers. Everything is in `arena`. FXTAP_E_NOMEM.
  */
-fxtap_status fx_places_create(fx_arena *arena, const fx_map *map, const fx_execution *golden, const fx_execution *target,
-                              fx_places *out);
+fxtap_status fx_places_create(fx_arena *arena, const fx_map *map, const fx_execution *golden,
+                              const fx_execution *target, fx_places *out);
 
 #endif

@@ -72,7 +72,8 @@ fxtap_status fx_report_add_origin(fxtap_report *report, const fxtap_origin *orig
 {
     size_t needed = report->n_origins + 1;
     if (!fx_grow((void **)&report->origins, &report->origins_capacity, needed, sizeof *report->origins) ||
-        !fx_grow((void **)&report->origin_pairs, &report->origin_pairs_capacity, needed, sizeof *report->origin_pairs)) {
+        !fx_grow((void **)&report->origin_pairs, &report->origin_pairs_capacity, needed,
+                 sizeof *report->origin_pairs)) {
         return FXTAP_E_NOMEM;
     }
     report->origin_pairs[report->n_origins] = pair;

@@ -15,7 +15,8 @@ struct fxtap_report {
     fx_arena arena; /* every string and array below */
     const char *golden_path;
     const char *target_path;
-    const char *explanation; /* explains one node's pairing; NULL: not requested, or no node with that name was aligned */
+    const char
+        *explanation;  /* explains one node's pairing; NULL: not requested, or no node with that name was aligned */
     const char *steps; /* describes what was aligned as an iteration; NULL: equal graphs, or no index */
     fxtap_pair *pairs;
     size_t n_pairs;

@@ -262,7 +262,8 @@ static fxtap_status read_number(parser *p, const key_row *key, double *out)
     }
     double value = decimal_value(text);
     if (!(value >= 0.0 && value <= key->largest) || !isfinite(value)) {
-        return wrong(p, isinf(key->largest) ? "%s cannot be %s" : "%s must be between 0 and 1, not %s", key->name, text);
+        return wrong(p, isinf(key->largest) ? "%s cannot be %s" : "%s must be between 0 and 1, not %s", key->name,
+                     text);
     }
     *out = value;
     return FXTAP_OK;
@@ -346,7 +347,8 @@ static fxtap_status read_pair(parser *p)
     }
     p->at++;
     skip_blanks(p);
-    fxtap_status status = key->is_text ? read_text(p, key, text_at(rule, key)) : read_number(p, key, number_at(rule, key));
+    fxtap_status status =
+        key->is_text ? read_text(p, key, text_at(rule, key)) : read_number(p, key, number_at(rule, key));
     return status != FXTAP_OK ? status : end_line(p);
 }
 

@@ -2,8 +2,8 @@
  * run.c - judges a batch's pairs on several threads. Threads take pairs one by one, the largest first, so that no large
  * pair is left for the end (in order of execution with fail_fast).
  *
- * With a progress callback the calling thread does not judge: it calls the callback ten times a second, and can stop the
- * work in the middle of a large pair.
+ * With a progress callback the calling thread does not judge: it calls the callback ten times a second, and can stop
+ * the work in the middle of a large pair.
  */
 #include <pthread.h>
 #include <stdlib.h>

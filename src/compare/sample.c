@@ -14,11 +14,13 @@
 #define N_SAMPLES 16
 #define WITHIN 2e-2 /* relative to the largest magnitude */
 
-/* Reads elements evenly spaced in row-major order, some of them twice if there are few; false if they are not numbers. */
+/* Reads elements evenly spaced in row-major order, some of them twice if there are few; false if they are not numbers.
+ */
 static bool read_samples(const fxtap_view *view, double *out)
 {
     uint64_t count;
-    if (fxtap_view_count(view, &count) != FXTAP_OK || count == 0 || fxtap_dtype_class_of(view->dtype) != FXTAP_CLASS_FLOAT) {
+    if (fxtap_view_count(view, &count) != FXTAP_OK || count == 0 ||
+        fxtap_dtype_class_of(view->dtype) != FXTAP_CLASS_FLOAT) {
         return false;
     }
     for (uint64_t i = 0; i < N_SAMPLES; i++) {

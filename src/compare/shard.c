@@ -2,7 +2,8 @@
  * shard.c - serialises a report, and merges shards: the reports of several processes become the report that a single
  * process would have made.
  *
- * Shard k of n has units k, k + n, k + 2n ..., each of one or more groups; merging takes them in order of their numbers.
+ * Shard k of n has units k, k + n, k + 2n ..., each of one or more groups; merging takes them in order of their
+ * numbers.
  */
 #include <string.h>
 
@@ -291,7 +292,8 @@ static size_t next_source(const source *sources, size_t n_sources)
         const fxtap_report *report = sources[s].report;
         size_t next = sources[s].n_taken;
         if (next < report->n_groups &&
-            (best == SIZE_MAX || report->groups[next].unit < sources[best].report->groups[sources[best].n_taken].unit)) {
+            (best == SIZE_MAX ||
+             report->groups[next].unit < sources[best].report->groups[sources[best].n_taken].unit)) {
             best = s;
         }
     }

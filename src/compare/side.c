@@ -74,7 +74,9 @@ static void describe_available(const fx_side *side, char *out, size_t n_bytes)
         }
         int64_t first = INT64_MAX, last = -1;
         for (size_t i = 0; i < n; i++) {
-            int64_t value = part == 0 ? steps[i]->step : part == 1 ? (int64_t)steps[i]->graph->graph : rank_of(side, steps[i]);
+            int64_t value = part == 0   ? steps[i]->step
+                            : part == 1 ? (int64_t)steps[i]->graph->graph
+                                        : rank_of(side, steps[i]);
             first = value < first ? value : first;
             last = value > last ? value : last;
         }

@@ -12,7 +12,8 @@
 
 static int compare_calls(const void *left, const void *right)
 {
-    const fxtap_step_info *a = (*(const fx_side_step *const *)left)->info, *b = (*(const fx_side_step *const *)right)->info;
+    const fxtap_step_info *a = (*(const fx_side_step *const *)left)->info,
+                          *b = (*(const fx_side_step *const *)right)->info;
     if (a->call != b->call) {
         return a->call < b->call ? -1 : 1;
     }
@@ -97,8 +98,8 @@ static void split_by_class(fx_calls *calls, uint64_t class, bool after_another)
     calls->first[calls->n_steps] = calls->n;
 }
 
-fxtap_status fx_calls_create(fx_arena *arena, fxtap_reader *reader, const fx_side_step **items, size_t n, const char *step_of,
-                             fx_calls *out)
+fxtap_status fx_calls_create(fx_arena *arena, fxtap_reader *reader, const fx_side_step **items, size_t n,
+                             const char *step_of, fx_calls *out)
 {
     *out = (fx_calls){.items = items, .n = n, .classes = fx_arena_calloc(arena, n + 1, sizeof *out->classes),
                       .first = fx_arena_calloc(arena, n + 2, sizeof *out->first)};
@@ -154,11 +155,13 @@ static double count_nodes(const fx_calls *calls, size_t end)
     return n;
 }
 
-/* Decides by size whether the sequence that does not repeat is one iteration of the other side, or all of them (layers). */
+/* Decides by size whether the sequence that does not repeat is one iteration of the other side, or all of them
+ * (layers). */
 static bool is_one_iteration(const fx_calls *once, const fx_calls *repeating)
 {
     double size = count_nodes(once, once->n), first = count_nodes(repeating, repeating->first[1]);
-    return size * size < first * count_nodes(repeating, repeating->n); /* nearer to one iteration than to all, by ratio */
+    return size * size <
+           first * count_nodes(repeating, repeating->n); /* nearer to one iteration than to all, by ratio */
 }
 
 void fx_calls_balance(fx_calls *golden, fx_calls *target)

@@ -180,7 +180,8 @@ static uint64_t literals_of(const fx_execution *execution, size_t node)
     for (size_t i = at->first_tensor; execution->wiring != NULL && i < at->first_tensor + at->n_tensors; i++) {
         const fxtap_tensor_info *tensor = fx_exec_tensor(execution, i);
         if (is_literal_place(execution, node, tensor)) {
-            const double values[] = {tensor->has_stats ? tensor->stats.mean : 0.0, tensor->has_stats ? tensor->stats.rms : 0.0};
+            const double values[] = {tensor->has_stats ? tensor->stats.mean : 0.0,
+                                     tensor->has_stats ? tensor->stats.rms : 0.0};
             hash = XXH3_64bits_withSeed(values, sizeof values, hash + 1);
         }
     }
@@ -228,14 +229,16 @@ static void fill_node(fx_traits *traits, size_t i)
     }
     fxtap_node_op op = op_of(execution, i);
     trait->is_input = op == FXTAP_OP_PLACEHOLDER || op == FXTAP_OP_GET_ATTR;
-    bool is_link = op == FXTAP_OP_PLACEHOLDER && execution->wiring != NULL && !fx_wiring_is_placeholder(execution->wiring, i);
+    bool is_link =
+        op == FXTAP_OP_PLACEHOLDER && execution->wiring != NULL && !fx_wiring_is_placeholder(execution->wiring, i);
     trait->is_output = op == FXTAP_OP_OUTPUT;
     if (!is_link) {
         const char *target = trait->is_input ? "placeholder" : node->target;
         trait->base = fx_operator_base(target);
         trait->family = trait->is_input ? trait->base : fx_operator_family(target);
         size_t producer, index;
-        if (fx_execution_item(execution, i, &producer, &index)) { /* one of several results: uses the producer's operator */
+        if (fx_execution_item(execution, i, &producer,
+                              &index)) { /* one of several results: uses the producer's operator */
             trait->base = (traits->items[producer].base + index * 2) | 1u;
             trait->family = (traits->items[producer].family + index * 2) | 1u;
         }
@@ -294,7 +297,8 @@ static bool fill_users(fx_arena *arena, fx_traits *traits)
     }
     for (size_t i = 0; i < execution->n_nodes; i++) {
         const size_t *inputs = fx_wiring_inputs(execution->wiring, i, &n_inputs);
-        bool is_item = execution->nodes[i].target != NULL && strcmp(execution->nodes[i].target, "operator.getitem") == 0;
+        bool is_item =
+            execution->nodes[i].target != NULL && strcmp(execution->nodes[i].target, "operator.getitem") == 0;
         for (size_t k = 0; k < n_inputs && traits->items[i].base != 0; k++) {
             traits->items[inputs[k]].is_tuple |= is_item;
             fx_trait *from = &traits->items[traits->items[inputs[k]].source];
@@ -392,5 +396,7 @@ fx_closeness fx_compare_values(const fxtap_tensor_info *golden, const fxtap_tens
     if (g->finite_count != t->finite_count || is_permuted(golden, target, same_bytes)) {
         return FX_VALUES_STRANGE;
     }
-    return are_within(g, t, CLOSELY) ? FX_VALUES_CLOSE : are_within(g, t, ROUGHLY) ? FX_VALUES_ROUGHLY : FX_VALUES_STRANGE;
+    return are_within(g, t, CLOSELY)   ? FX_VALUES_CLOSE
+           : are_within(g, t, ROUGHLY) ? FX_VALUES_ROUGHLY
+                                       : FX_VALUES_STRANGE;
 }

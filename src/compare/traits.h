@@ -1,6 +1,6 @@
 /*
- * traits.h - the properties of a node, in a form that can be compared between two programs: operator family, module path
- * without wrappers of the model, line, value; and the readers of its value.
+ * traits.h - the properties of a node, in a form that can be compared between two programs: operator family, module
+ * path without wrappers of the model, line, value; and the readers of its value.
  */
 #ifndef FX_COMPARE_TRAITS_H
 #define FX_COMPARE_TRAITS_H
@@ -41,14 +41,23 @@ typedef struct fx_traits {
 } fx_traits;
 
 /* Everything is in `arena`. Makes module paths comparable if the models have different roots. FXTAP_E_NOMEM. */
-fxtap_status fx_traits_create(fx_arena *arena, const fx_execution *golden, const fx_execution *target, fx_traits out[2]);
+fxtap_status fx_traits_create(fx_arena *arena, const fx_execution *golden, const fx_execution *target,
+                              fx_traits out[2]);
 
-/* Relation of two recorded values. CLOSE: the same quantity and precision; ROUGHLY: may be the same in two precisions. */
-typedef enum fx_closeness { FX_VALUES_UNKNOWN, FX_VALUES_STRANGE, FX_VALUES_ROUGHLY, FX_VALUES_CLOSE, FX_VALUES_EQUAL } fx_closeness;
+/* Relation of two recorded values. CLOSE: the same quantity and precision; ROUGHLY: may be the same in two precisions.
+ */
+typedef enum fx_closeness {
+    FX_VALUES_UNKNOWN,
+    FX_VALUES_STRANGE,
+    FX_VALUES_ROUGHLY,
+    FX_VALUES_CLOSE,
+    FX_VALUES_EQUAL
+} fx_closeness;
 
 fx_closeness fx_compare_values(const fxtap_tensor_info *golden, const fxtap_tensor_info *target);
 
-/* Whether one may be a view of the other that keeps contiguous rows: equal apart from ones, or equal last dimensions. */
+/* Whether one may be a view of the other that keeps contiguous rows: equal apart from ones, or equal last dimensions.
+ */
 bool fx_may_be_reshaped(const fxtap_tensor_info *a, const fxtap_tensor_info *b);
 
 /* ---- sample.c ---- */

@@ -1,6 +1,6 @@
 /*
- * undefined.c - which elements of a pair are judged if some are undefined, and the findings of capture about the operators
- * of a side.
+ * undefined.c - which elements of a pair are judged if some are undefined, and the findings of capture about the
+ * operators of a side.
  *
  * An element that is uninitialised on either side, or was computed from one that is, has no value to compare. If both
  * sides do not know whether it was written, it is judged only if both have the same bits.
@@ -68,10 +68,12 @@ fxtap_status fx_mark_undefined(fx_batch *batch, fx_group_nodes *group)
     }
     for (size_t n = 0; n < group->n_nodes; n++) {
         const fx_node_pair *node = &group->nodes[n];
-        for (size_t i = node->first_pair; i < node->first_pair + node->n_pairs && node->golden_node != FX_MISSING; i++) {
+        for (size_t i = node->first_pair; i < node->first_pair + node->n_pairs && node->golden_node != FX_MISSING;
+             i++) {
             fxtap_pair *pair = &batch->pairs[i];
             size_t producer = node->golden_node;
-            bool is_known = pair->io != FXTAP_INPUT || fx_wiring_producer(wiring, node->golden_node, pair->position, &producer);
+            bool is_known =
+                pair->io != FXTAP_INPUT || fx_wiring_producer(wiring, node->golden_node, pair->position, &producer);
             if (pair->verdict == FXTAP_NOT_COMPARED && is_known && fx_wiring_is_undefined(wiring, producer)) {
                 pair->verdict = FXTAP_UNDEFINED;
             }
@@ -113,7 +115,8 @@ static void step(walk *w)
     }
 }
 
-static void mark_side(const fxtap_tensor_info *info, const fxtap_view *view, bool by_rows, unsigned maybe, uint8_t *mask)
+static void mark_side(const fxtap_tensor_info *info, const fxtap_view *view, bool by_rows, unsigned maybe,
+                      uint8_t *mask)
 {
     walk w;
     uint64_t at = 0;
@@ -134,7 +137,8 @@ static void mark_side(const fxtap_tensor_info *info, const fxtap_view *view, boo
 }
 
 /* Whether both sides have the same bits in an element, in the order of the mask. */
-static fxtap_status is_equal_at(const fxtap_view *golden, const fxtap_view *target, bool by_rows, uint64_t at, bool *out)
+static fxtap_status is_equal_at(const fxtap_view *golden, const fxtap_view *target, bool by_rows, uint64_t at,
+                                bool *out)
 {
     unsigned char bytes[2][16];
     const fxtap_view *views[] = {golden, target};
@@ -150,12 +154,14 @@ static fxtap_status is_equal_at(const fxtap_view *golden, const fxtap_view *targ
     return FXTAP_OK;
 }
 
-static fxtap_status settle_maybe(fx_undefined_mask *mask, const fxtap_view *golden, const fxtap_view *target, bool by_rows)
+static fxtap_status settle_maybe(fx_undefined_mask *mask, const fxtap_view *golden, const fxtap_view *target,
+                                 bool by_rows)
 {
     fxtap_status status = FXTAP_OK;
     for (uint64_t i = 0; i < mask->n_elems && status == FXTAP_OK; i++) {
         bool is_equal = true;
-        if ((mask->bits[i] & LEFT_OUT) == 0 && (mask->bits[i] & (MAYBE_GOLDEN | MAYBE_TARGET)) == (MAYBE_GOLDEN | MAYBE_TARGET)) {
+        if ((mask->bits[i] & LEFT_OUT) == 0 &&
+            (mask->bits[i] & (MAYBE_GOLDEN | MAYBE_TARGET)) == (MAYBE_GOLDEN | MAYBE_TARGET)) {
             status = is_equal_at(golden, target, by_rows, i, &is_equal);
         }
         mask->bits[i] = (mask->bits[i] & LEFT_OUT) != 0 || !is_equal ? LEFT_OUT : 0;
@@ -177,7 +183,8 @@ fxtap_status fx_undefined_mask_create(const fxtap_tensor_info *golden, const fxt
     if (out->bits == NULL) {
         return FXTAP_E_NOMEM;
     }
-    bool by_rows = fxtap_view_order(golden_view) != FXTAP_ORDER_FORTRAN || fxtap_view_order(target_view) != FXTAP_ORDER_FORTRAN;
+    bool by_rows =
+        fxtap_view_order(golden_view) != FXTAP_ORDER_FORTRAN || fxtap_view_order(target_view) != FXTAP_ORDER_FORTRAN;
     mark_side(golden, golden_view, by_rows, MAYBE_GOLDEN, out->bits);
     mark_side(target, target_view, by_rows, MAYBE_TARGET, out->bits);
     status = settle_maybe(out, golden_view, target_view, by_rows);

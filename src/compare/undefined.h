@@ -10,8 +10,8 @@ bool fx_has_undefined(const fxtap_tensor_info *golden, const fxtap_tensor_info *
 bool fx_same_undefined(const fxtap_tensor_info *golden, const fxtap_tensor_info *target);
 
 /*
- * Whether the undefined elements are the same on both sides, and all other elements of the equally shaped arrays have the
- * same bytes. Files are needed for elements that may or may not have been written.
+ * Whether the undefined elements are the same on both sides, and all other elements of the equally shaped arrays have
+ * the same bytes. Files are needed for elements that may or may not have been written.
  */
 bool fx_undefined_settles(const fxtap_tensor_info *golden, const fxtap_tensor_info *target, bool has_files);
 

@@ -1,9 +1,9 @@
 /*
  * weigh.c - scores the evidence that two nodes are a pair.
  *
- * The weights are integers, tuned on executions with known pairs (bench/pairing.py). An equal value outweighs everything
- * except contradicting wiring. If the values differ, as they do after a fault, operator, module and line together with
- * one paired input suffice; none of them does alone.
+ * The weights are integers, tuned on executions with known pairs (bench/pairing.py). An equal value outweighs
+ * everything except contradicting wiring. If the values differ, as they do after a fault, operator, module and line
+ * together with one paired input suffice; none of them does alone.
  */
 #include <string.h>
 
@@ -57,7 +57,8 @@ static fx_closeness compare_values(const weighing *w)
 {
     fx_trait *g = &w->golden->items[w->g], *t = &w->target->items[w->t];
     fx_closeness found = fx_compare_values(g->value, t->value);
-    bool may_be_turned = g->value->ndim > 1 && (g->base != t->base || g->is_permuting) && fx_same_shape(g->value, t->value);
+    bool may_be_turned =
+        g->value->ndim > 1 && (g->base != t->base || g->is_permuting) && fx_same_shape(g->value, t->value);
     if (!may_be_turned || (found != FX_VALUES_CLOSE && found != FX_VALUES_ROUGHLY)) {
         return found;
     }
@@ -189,9 +190,9 @@ static bool has_other_terms(const fx_traits *traits, size_t sum, const fx_traits
 }
 
 /*
- * Whether the partners of two values show that they are the same quantity. If two sums do not correspond, an operand that
- * the other side uses elsewhere is a term of another sum. Results with different sizes are only supported by operands
- * that are a pair; otherwise they may be of another batch, or another part of one.
+ * Whether the partners of two values show that they are the same quantity. If two sums do not correspond, an operand
+ * that the other side uses elsewhere is a term of another sum. Results with different sizes are only supported by
+ * operands that are a pair; otherwise they may be of another batch, or another part of one.
  */
 static agreement compare_sources(const weighing *w, size_t a, size_t b)
 {
@@ -227,7 +228,8 @@ typedef struct edges { /* range [first, end) of a node's inputs */
     size_t first, end;
 } edges;
 
-/* Which inputs of a node may correspond to `position`: usually the one at the same index; any if the order is irrelevant. */
+/* Which inputs of a node may correspond to `position`: usually the one at the same index; any if the order is
+ * irrelevant. */
 static edges find_edges(const fx_wiring *wiring, size_t node, size_t edge, const char *position, bool is_free)
 {
     size_t n_inputs;
@@ -340,7 +342,8 @@ static agreement compare_user(const weighing *w, fx_user user)
     const char *position = fx_wiring_position(golden, user.node, user.edge);
     bool is_free = w->golden->items[user.node].is_commutative;
     agreement best = UNKNOWN;
-    if (w->golden->items[user.node].is_output && user.edge >= fx_count_results(w->golden, user.node, w->target, partner)) {
+    if (w->golden->items[user.node].is_output &&
+        user.edge >= fx_count_results(w->golden, user.node, w->target, partner)) {
         return UNKNOWN;
     }
     edges some = find_edges(target, partner, user.edge, position, is_free);
@@ -417,19 +420,22 @@ double fx_confidence(uint32_t evidence, int32_t score)
 bool fx_is_supported(uint32_t evidence)
 {
     uint32_t same = FX_EV_OPERATOR | FX_EV_FAMILY, any = FX_EV_VALUE | FX_EV_NEAR | FX_EV_USERS;
-    return (evidence & any) != 0 || ((evidence & same) != 0 && (evidence & (FX_EV_ROUGH | FX_EV_INPUTS | FX_EV_NAME)) != 0);
+    return (evidence & any) != 0 ||
+           ((evidence & same) != 0 && (evidence & (FX_EV_ROUGH | FX_EV_INPUTS | FX_EV_NAME)) != 0);
 }
 
 bool fx_is_misreading(uint32_t evidence)
 {
-    return (evidence & FX_EV_INPUT_AGAINST) != 0 && (evidence & FX_EV_USER_AGAINST) == 0 && (evidence & FX_EV_USERS) != 0 &&
-           (evidence & FX_EV_OPERATOR) != 0 && (evidence & (FX_EV_LINE | FX_EV_MODULE)) != 0;
+    return (evidence & FX_EV_INPUT_AGAINST) != 0 && (evidence & FX_EV_USER_AGAINST) == 0 &&
+           (evidence & FX_EV_USERS) != 0 && (evidence & FX_EV_OPERATOR) != 0 &&
+           (evidence & (FX_EV_LINE | FX_EV_MODULE)) != 0;
 }
 
 bool fx_is_confirmed(uint32_t evidence)
 {
     uint32_t settled = FX_EV_STRUCTURE | FX_EV_MAP | FX_EV_VALUE | FX_EV_NEAR | FX_EV_RESULT;
-    bool is_wired = (evidence & (FX_EV_INPUTS | FX_EV_USERS)) != 0 && (evidence & (FX_EV_OPERATOR | FX_EV_FAMILY | FX_EV_USERS)) != 0;
+    bool is_wired = (evidence & (FX_EV_INPUTS | FX_EV_USERS)) != 0 &&
+                    (evidence & (FX_EV_OPERATOR | FX_EV_FAMILY | FX_EV_USERS)) != 0;
     bool is_placed = (evidence & FX_EV_OPERATOR) != 0 && (evidence & FX_EV_LINE) != 0 && (evidence & FX_EV_MODULE) != 0;
     bool is_named = (evidence & (FX_EV_NAME | FX_EV_OPERATOR)) == (FX_EV_NAME | FX_EV_OPERATOR);
     bool is_contradicted = (evidence & (FX_EV_INPUT_AGAINST | FX_EV_USER_AGAINST)) != 0 && !fx_is_misreading(evidence);

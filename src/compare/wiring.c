@@ -1,6 +1,6 @@
 /*
- * wiring.c - which node feeds which input of which node, from the graph records of one or more calls. Nodes are numbered
- * consecutively over all calls; a result of an earlier call that a later call takes as input is one more edge.
+ * wiring.c - which node feeds which input of which node, from the graph records of one or more calls. Nodes are
+ * numbered consecutively over all calls; a result of an earlier call that a later call takes as input is one more edge.
  */
 #include <string.h>
 

@@ -290,7 +290,8 @@ static size_t place_length(const char *text)
 {
     static const char mark[] = "\", line ";
     const char *number = strstr(text, mark);
-    return number == NULL ? strlen(text) : (size_t)(number - text) + strlen(mark) + strspn(number + strlen(mark), "0123456789");
+    return number == NULL ? strlen(text)
+                          : (size_t)(number - text) + strlen(mark) + strspn(number + strlen(mark), "0123456789");
 }
 
 typedef struct seen {

@@ -123,7 +123,8 @@ static fx_val dtype(fx_reader *r, const fx_val *args, size_t n_args)
 /* A GE dtype among the arguments; FX_GE_UNDEFINED for any other value. */
 static int dtype_number(const fx_val *value)
 {
-    bool is_one = (value->kind == FX_VAL_DTYPE || value->kind == FX_VAL_INT) && fx_ge_dtype_text((int)value->u.i) != NULL;
+    bool is_one =
+        (value->kind == FX_VAL_DTYPE || value->kind == FX_VAL_INT) && fx_ge_dtype_text((int)value->u.i) != NULL;
     return is_one && value->u.i == (int)value->u.i ? (int)value->u.i : FX_GE_UNDEFINED;
 }
 

@@ -277,7 +277,8 @@ static void print_function_call(printer *p, const fxtap_node_desc *desc)
         fxtap_buffer_text(p->out, "]");
         return;
     }
-    bool is_aten = desc->target_python == NULL && (strncmp(target, "aten.", 5) == 0 || strncmp(target, "prims.", 6) == 0);
+    bool is_aten =
+        desc->target_python == NULL && (strncmp(target, "aten.", 5) == 0 || strncmp(target, "prims.", 6) == 0);
     fxtap_buffer name; /* a record built without torch has "aten.add.Tensor" */
     fxtap_buffer_init(&name);
     fxtap_buffer_printf(&name, "%s%s", is_aten ? "torch.ops." : "", target);

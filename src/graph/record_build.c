@@ -201,7 +201,8 @@ fxtap_status fxtap_graph_add_items(fxtap_graph *graph, fxtap_value_kind kind, co
         return fx_error(FXTAP_E_INVALID, "a value of kind %d cannot hold %zu items", (int)kind, n_items);
     }
     if ((kind == FXTAP_V_SLICE && n_items != 3) || (kind == FXTAP_V_DICT && n_items % 2 != 0)) {
-        return fx_error(FXTAP_E_INVALID, "%zu items do not make a %s", n_items, kind == FXTAP_V_DICT ? "dictionary" : "slice");
+        return fx_error(FXTAP_E_INVALID, "%zu items do not make a %s", n_items,
+                        kind == FXTAP_V_DICT ? "dictionary" : "slice");
     }
     cost sum = {.weight = 1};
     fxtap_status status = weigh(graph, items, n_items, &sum);
@@ -259,7 +260,8 @@ static fxtap_status check_tensor(const fxtap_graph *graph, const fxtap_tensor_me
         (meta->bytes == NULL && meta->n_bytes > 0)) {
         return fx_error(FXTAP_E_INVALID, "a tensor of %zu dimensions without a shape", meta->n_dims);
     }
-    *weight = 1 + text_weight(meta->n_bytes) + text_weight(length_of(meta->device)) + text_weight(length_of(meta->layout));
+    *weight =
+        1 + text_weight(meta->n_bytes) + text_weight(length_of(meta->device)) + text_weight(length_of(meta->layout));
     fxtap_status status = check_dims(graph, meta->shape, meta->n_dims, weight);
     if (status == FXTAP_OK && meta->strides != NULL) {
         status = check_dims(graph, meta->strides, meta->n_dims, weight);
@@ -475,9 +477,9 @@ static bool copy_node(fxtap_graph *graph, fx_node_row *row)
     return intern(graph, &desc->name) && intern(graph, &desc->target) && intern(graph, &desc->target_python) &&
            intern(graph, &desc->stack_trace) && intern(graph, &desc->module_path) &&
            intern(graph, &desc->module_type) && copy_array(graph, &desc->args, desc->n_args) &&
-           copy_names(graph, &desc->arg_names, desc->n_args) &&
-           copy_names(graph, &desc->kwarg_names, desc->n_kwargs) &&
-           copy_array(graph, &desc->kwarg_values, desc->n_kwargs) && find_source(graph, desc->stack_trace, &row->source);
+           copy_names(graph, &desc->arg_names, desc->n_args) && copy_names(graph, &desc->kwarg_names, desc->n_kwargs) &&
+           copy_array(graph, &desc->kwarg_values, desc->n_kwargs) &&
+           find_source(graph, desc->stack_trace, &row->source);
 }
 
 /* Makes room for the node of a name in the table by string id. */

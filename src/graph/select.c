@@ -391,8 +391,12 @@ static void add_output(selection *s)
     fx_free(items);
     fxtap_node node;
     bool taken = s->status == FXTAP_OK && fxtap_graph_find_node(s->copy, "output", &node) == FXTAP_OK;
-    fxtap_node_desc desc = {.struct_size = sizeof desc, .op = FXTAP_OP_OUTPUT, .name = taken ? "output (of this part)" : "output",
-                            .target = "output", .args = &tuple, .n_args = 1};
+    fxtap_node_desc desc = {.struct_size = sizeof desc,
+                            .op = FXTAP_OP_OUTPUT,
+                            .name = taken ? "output (of this part)" : "output",
+                            .target = "output",
+                            .args = &tuple,
+                            .n_args = 1};
     if (s->status == FXTAP_OK) {
         keep(s, fxtap_graph_add_node(s->copy, &desc, &node));
     }

@@ -24,8 +24,8 @@
 #define FX_STEM_MAX (FX_PREFIX_MAX - 10) /* room for ".OUTPUT.0." */
 
 /*
- * The stem of a node into `dst`, at most FX_STEM_MAX bytes. `twin` not NULL: another node's stem is the same (or is when
- * folded); the text goes into the hash and makes the two differ. FXTAP_E_NOMEM.
+ * The stem of a node into `dst`, at most FX_STEM_MAX bytes. `twin` not NULL: another node's stem is the same (or is
+ * when folded); the text goes into the hash and makes the two differ. FXTAP_E_NOMEM.
  */
 fxtap_status fx_name_stem(const char *node, const char *target, const char *twin, char dst[FX_STEM_MAX + 1]);
 

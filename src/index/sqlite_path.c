@@ -29,7 +29,8 @@ enum { LONG_PATH, READING, N_USES };
 static sqlite3_vfs own_vfs[N_USES][2];
 static int (*usual_open[2])(sqlite3_vfs *, const char *, sqlite3_file *, int, int *);
 static const char *const usual_names[2] = {NULL, UNLOCKED_VFS};
-static const char *const own_names[N_USES][2] = {{"fxtap-short", "fxtap-short-none"}, {"fxtap-read", "fxtap-read-none"}};
+static const char *const own_names[N_USES][2] = {{"fxtap-short", "fxtap-short-none"},
+                                                 {"fxtap-read", "fxtap-read-none"}};
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static int registered = SQLITE_ERROR;
 

@@ -1,8 +1,8 @@
 /*
- * sqlite_path.h - opening a database at any path and on any file system. SQLite itself takes 512 bytes at most; a longer
- * path is reached through a descriptor of its folder (/proc/self/fd), which must then stay open as long as the database.
- * Where the file system cannot lock files (NFS without its lock manager, Lustre without -o flock), SQLite takes that for
- * a lock that another process holds, and would wait for it: there a database is opened without locks.
+ * sqlite_path.h - opening a database at any path and on any file system. SQLite itself takes 512 bytes at most; a
+ * longer path is reached through a descriptor of its folder (/proc/self/fd), which must then stay open as long as the
+ * database. Where the file system cannot lock files (NFS without its lock manager, Lustre without -o flock), SQLite
+ * takes that for a lock that another process holds, and would wait for it: there a database is opened without locks.
  */
 #ifndef FX_INDEX_SQLITE_PATH_H
 #define FX_INDEX_SQLITE_PATH_H

@@ -178,7 +178,8 @@ static void append_count(char *text, size_t capacity, uint64_t count, const char
 {
     size_t length = strlen(text);
     if (count > 0) {
-        snprintf(text + length, capacity - length, "%s%llu %s", length > 0 ? ", " : "", (unsigned long long)count, what);
+        snprintf(text + length, capacity - length, "%s%llu %s", length > 0 ? ", " : "", (unsigned long long)count,
+                 what);
     }
 }
 

@@ -1,6 +1,6 @@
 /*
- * check_files.c - each file of a dump against what is known of it. Names of one file (hard links) are taken together, so
- * that it is read once; two threads share the files.
+ * check_files.c - each file of a dump against what is known of it. Names of one file (hard links) are taken together,
+ * so that it is read once; two threads share the files.
  */
 #include <errno.h>
 #include <pthread.h>

@@ -65,7 +65,8 @@ static fxtap_status take_finding(fx_rows *rows, finding_list *list)
     return FXTAP_OK;
 }
 
-static fxtap_status index_graph(finding_list *list, const fx_graph *graph, const fxtap_step_info *const *steps, size_t n)
+static fxtap_status index_graph(finding_list *list, const fx_graph *graph, const fxtap_step_info *const *steps,
+                                size_t n)
 {
     fx_free(list->steps);
     fx_free(list->nodes);
@@ -151,10 +152,11 @@ void fxtap_finding_text(const fxtap_finding *finding, char *dst, size_t capacity
         snprintf(name + length, sizeof name - length, " (%.30s)", finding->position);
     }
     if (finding->kind == FXTAP_FINDING_UNDECLARED_WRITE) {
-        snprintf(dst, capacity, "writes to its argument %s without declaring it: its input's hash changed under the dump",
-                 name);
+        snprintf(dst, capacity,
+                 "writes to its argument %s without declaring it: its input's hash changed under the dump", name);
     } else {
-        snprintf(dst, capacity, "reads memory that was never written: %" PRIu64 " of %" PRIu64 " elements of its argument %s",
+        snprintf(dst, capacity,
+                 "reads memory that was never written: %" PRIu64 " of %" PRIu64 " elements of its argument %s",
                  finding->count, finding->total, name);
     }
 }

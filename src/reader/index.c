@@ -146,8 +146,8 @@ static fxtap_status database_error(const fxtap_reader *reader)
 
 /* How an index is opened. */
 typedef enum sharing {
-    SHARED,   /* locks; the log's map is neither made nor written: a process that is alive keeps it, or we have our own */
-    LIVE,     /* locks; the map is written: another process has the index open and has not left us a place in it */
+    SHARED, /* locks; the log's map is neither made nor written: a process that is alive keeps it, or we have our own */
+    LIVE,   /* locks; the map is written: another process has the index open and has not left us a place in it */
     UNLOCKED, /* no locks, and a map of our own: nobody is there who could lock, or there is no map to be shared */
     IMMUTABLE /* the file alone */
 } sharing;
@@ -184,8 +184,8 @@ static bool has_file(const char *path, const char *suffix, char *name, size_t ca
 }
 
 /*
- * Whether the file system has locks: without them SQLite finds every file locked. Tried on a log or journal, which SQLite
- * itself never locks: to close a descriptor of a file releases all locks that this process has on it.
+ * Whether the file system has locks: without them SQLite finds every file locked. Tried on a log or journal, which
+ * SQLite itself never locks: to close a descriptor of a file releases all locks that this process has on it.
  */
 static bool can_lock(const char *log)
 {
@@ -308,8 +308,9 @@ static fxtap_status check_identity(fxtap_reader *reader, const char *path)
 }
 
 /*
- * Without a log or journal nobody is writing, and the file alone is all there is. With one the index is shared with whoever
- * writes it, or was left by somebody who was killed: the log is read, but not written back, and nothing is left beside it.
+ * Without a log or journal nobody is writing, and the file alone is all there is. With one the index is shared with
+ * whoever writes it, or was left by somebody who was killed: the log is read, but not written back, and nothing is left
+ * beside it.
  */
 static fxtap_status open_either_way(fxtap_reader *reader, const char *path)
 {

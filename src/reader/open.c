@@ -167,7 +167,8 @@ static fxtap_status add_plain_folder(fxtap_reader *reader, const char *relative,
 
 static fxtap_status add_plain_entry(fxtap_reader *reader, const char *relative, const fx_entry *entry, int depth)
 {
-    const char *name = relative[0] != '\0' ? fx_reader_join(reader, relative, entry->name) : fx_reader_text(reader, entry->name);
+    const char *name =
+        relative[0] != '\0' ? fx_reader_join(reader, relative, entry->name) : fx_reader_text(reader, entry->name);
     if (name == NULL) {
         return FXTAP_E_NOMEM;
     }

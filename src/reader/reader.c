@@ -110,7 +110,8 @@ static void load_runs(fxtap_reader *reader, fx_rank *rank)
         rank->n_runs = 0;
         (void)fx_reader_warn(reader, "%s", fxtap_error_message());
     }
-    rank->has_runs = status == FXTAP_OK || status == FXTAP_E_DATABASE; /* anything else may pass: the next call tries again */
+    rank->has_runs =
+        status == FXTAP_OK || status == FXTAP_E_DATABASE; /* anything else may pass: the next call tries again */
     fx_index_release(reader);
 }
 

@@ -366,8 +366,8 @@ fxtap_status fx_index_load_tensors(fxtap_reader *reader, fx_graph *graph, const 
 fxtap_status fx_index_has_tensors(fxtap_reader *reader, const fx_graph *graph, const fx_step *step, bool *out)
 {
     fx_rows rows = {0};
-    fxtap_status status = fx_rows_begin(reader, graph->rank, "SELECT 1 FROM tensor WHERE step_id = ? LIMIT 1", &step->id,
-                                        &rows);
+    fxtap_status status =
+        fx_rows_begin(reader, graph->rank, "SELECT 1 FROM tensor WHERE step_id = ? LIMIT 1", &step->id, &rows);
     if (status == FXTAP_OK) {
         status = fx_rows_next(&rows, out);
     }

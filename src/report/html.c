@@ -1,11 +1,11 @@
 /*
  * html.c - the report as a self-contained page without network access: page.html with the data inserted.
  *
- * The data is JSON in its own script element; every `<`, `>` and `&` is escaped, so that no name from a dump can end the
- * element, and the page inserts names into the document only as text.
+ * The data is JSON in its own script element; every `<`, `>` and `&` is escaped, so that no name from a dump can end
+ * the element, and the page inserts names into the document only as text.
  *
- * The steps of a training run differ only in their numbers, and the operators of a graph repeat source lines and modules.
- * So a row has only numbers, which refer to tables that contain each text, node and tensor once.
+ * The steps of a training run differ only in their numbers, and the operators of a graph repeat source lines and
+ * modules. So a row has only numbers, which refer to tables that contain each text, node and tensor once.
  */
 #include <inttypes.h>
 #include <math.h>

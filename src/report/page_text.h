@@ -13,8 +13,8 @@ typedef struct fx_page {
 
 void fx_page_colour(const fx_page *p, const char *code);
 /*
- * Text from a dump within `limit` columns: control characters, invalid UTF-8 and bidirectional control marks become "?";
- * a longer text loses its end, or its beginning with `keep_end`. Returns the columns used.
+ * Text from a dump within `limit` columns: control characters, invalid UTF-8 and bidirectional control marks become
+ * "?"; a longer text loses its end, or its beginning with `keep_end`. Returns the columns used.
  */
 int32_t fx_page_text(const fx_page *p, const char *text, int32_t limit, bool keep_end);
 /* The same on as many lines as needed, broken between words if possible; all but the first are indented by `indent`

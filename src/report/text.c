@@ -12,7 +12,8 @@
 
 static uint64_t bad_count(const fxtap_report *report)
 {
-    return report->counts[FXTAP_DIFFERENT] + report->counts[FXTAP_SHAPE_MISMATCH] + report->counts[FXTAP_DTYPE_MISMATCH];
+    return report->counts[FXTAP_DIFFERENT] + report->counts[FXTAP_SHAPE_MISMATCH] +
+           report->counts[FXTAP_DTYPE_MISMATCH];
 }
 
 static uint64_t judged_count(const fxtap_report *report)
@@ -28,14 +29,16 @@ static void incomplete_headline(const fx_page *p)
     uint64_t n_alone = is_judged ? p->report->n_missing : counts[FXTAP_ONLY_GOLDEN] + counts[FXTAP_ONLY_TARGET];
     const char *joint = ", but ";
     if (!is_judged) {
-        fxtap_buffer_text(p->out, n_alone > 0 && counts[FXTAP_UNREADABLE] == 0 ? "the two sides share nothing" : "nothing could be compared");
+        fxtap_buffer_text(p->out, n_alone > 0 && counts[FXTAP_UNREADABLE] == 0 ? "the two sides share nothing"
+                                                                               : "nothing could be compared");
         joint = ": ";
     } else {
         fx_page_counted(p, judged_count(p->report), "tensor agrees", "tensors agree");
     }
     if (n_alone > 0) {
         fxtap_buffer_text(p->out, joint);
-        fx_page_counted(p, n_alone, is_judged ? "is missing" : "has no counterpart", is_judged ? "are missing" : "have no counterpart");
+        fx_page_counted(p, n_alone, is_judged ? "is missing" : "has no counterpart",
+                        is_judged ? "are missing" : "have no counterpart");
         joint = ", ";
     }
     if (counts[FXTAP_UNREADABLE] > 0) {
@@ -130,7 +133,8 @@ static void undefined_elements(const fx_page *p)
         fxtap_buffer_text(p->out, "Left out ");
         fx_page_counted(p, n_elems, "element", "elements");
         fxtap_buffer_text(p->out, " of ");
-        fx_page_counted(p, n_tensors, "tensor: memory that was never written", "tensors: memory that was never written");
+        fx_page_counted(p, n_tensors, "tensor: memory that was never written",
+                        "tensors: memory that was never written");
         fxtap_buffer_text(p->out, "\n");
     }
 }
@@ -273,7 +277,8 @@ static void problems(const fx_page *p)
     bool shares_nothing = judged_count(p->report) == 0;
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
         bool only_missing = kinds[i].only_missing && (!shares_nothing || kinds[i].verdict == FXTAP_SKIPPED);
-        bool is_shown = only_missing ? has_missing(p->report, kinds[i].verdict) : p->report->counts[kinds[i].verdict] > 0;
+        bool is_shown =
+            only_missing ? has_missing(p->report, kinds[i].verdict) : p->report->counts[kinds[i].verdict] > 0;
         if (is_shown && !(kinds[i].in_origins && p->report->n_origins > 0)) {
             fxtap_buffer_printf(p->out, "\n%s\n", kinds[i].title);
             if (kinds[i].verdict == FXTAP_ONLY_GOLDEN || kinds[i].verdict == FXTAP_ONLY_TARGET) {
@@ -285,7 +290,8 @@ static void problems(const fx_page *p)
     if (!shares_nothing) {
         fx_page_rewritten(p);
     } else if (p->report->counts[FXTAP_ONLY_GOLDEN] > 0 && p->report->counts[FXTAP_ONLY_TARGET] > 0) {
-        fxtap_buffer_text(p->out, "\nIf the sides use different names for the same tensors, pair them with --map FILE.\n");
+        fxtap_buffer_text(p->out,
+                          "\nIf the sides use different names for the same tensors, pair them with --map FILE.\n");
     }
     warnings(p);
 }
@@ -296,7 +302,8 @@ static void weak_pairing(const fx_page *p)
     uint64_t n_results = 0, n_paired = 0;
     for (size_t i = 0; i < p->report->n_pairs; i++) {
         const fxtap_pair *pair = &p->report->pairs[i];
-        bool is_result = pair->io == FXTAP_OUTPUT && pair->verdict != FXTAP_ONLY_TARGET && pair->verdict != FXTAP_SKIPPED;
+        bool is_result =
+            pair->io == FXTAP_OUTPUT && pair->verdict != FXTAP_ONLY_TARGET && pair->verdict != FXTAP_SKIPPED;
         n_results += is_result;
         n_paired += is_result && pair->verdict != FXTAP_ONLY_GOLDEN;
     }

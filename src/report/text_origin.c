@@ -75,7 +75,8 @@ static void limit_lines(const fx_page *p, const fxtap_pair *pair)
     fx_tolerance given;
     fx_tolerance_for(p->report->rules, p->report->n_rules, pair, &given);
     limit_line(p, "cosine ", pair->cosine, given.min_cosine, given.min_cosine >= 0 && pair->cosine < given.min_cosine);
-    limit_line(p, "max abs ", pair->max_abs_err, given.max_abs, given.max_abs >= 0 && pair->max_abs_err > given.max_abs);
+    limit_line(p, "max abs ", pair->max_abs_err, given.max_abs,
+               given.max_abs >= 0 && pair->max_abs_err > given.max_abs);
     limit_line(p, "relative L2 ", pair->rel_l2, given.max_rel_l2,
                given.max_rel_l2 >= 0 && pair->rel_l2 > given.max_rel_l2);
     limit_line(p, "max ulp ", pair->max_ulp, given.max_ulp, given.max_ulp >= 0 && pair->max_ulp > given.max_ulp);
@@ -418,7 +419,8 @@ static void grown(const fx_page *p)
         fxtap_buffer_text(p->out, i == 0 ? "\nThe error grew most in\n  " : "  ");
         size_t from = p->out->length;
         fxtap_buffer_digits(p->out, list[i]->growth, 2);
-        fxtap_buffer_printf(p->out, " times%*s", (int)(from + 14 > p->out->length ? from + 14 - p->out->length : 1), "");
+        fxtap_buffer_printf(p->out, " times%*s", (int)(from + 14 > p->out->length ? from + 14 - p->out->length : 1),
+                            "");
         int32_t used = fx_page_text(p, list[i]->node, 30, false);
         fxtap_buffer_printf(p->out, "%*s", used < 30 ? 30 - used + 2 : 2, "");
         fx_page_two_numbers(p, "relative L2 ", list[i]->input_error, " to ", list[i]->rel_l2);

@@ -19,7 +19,8 @@ typedef struct region {
 static void find_operator(const fxtap_pair *pair, char *out, size_t n_bytes)
 {
     bool is_target = pair->n_target_operators < pair->n_golden_operators && pair->target_name != NULL;
-    const char *from = is_target ? strchr(pair->target_name, '-') : NULL, *end = from == NULL ? NULL : strstr(from, ".OUTPUT");
+    const char *from = is_target ? strchr(pair->target_name, '-') : NULL,
+               *end = from == NULL ? NULL : strstr(from, ".OUTPUT");
     if (end != NULL) {
         snprintf(out, n_bytes, "%.*s", (int)(end - from - 1), from + 1);
     } else {

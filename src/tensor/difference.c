@@ -255,7 +255,8 @@ static void wide_sums(fx_difference_place *place, const void *golden, const void
         if (is_finite_pair(narrow_b, narrow_a)) {
             long double b = narrow_b, a = narrow_a, error = fabsl(a - b);
             if (isinf(narrow_a - narrow_b)) {
-                offer_ratio(place->difference, (fx_difference_point){index_of(place, i), 0, narrow_b, narrow_a}, INFINITY);
+                offer_ratio(place->difference, (fx_difference_point){index_of(place, i), 0, narrow_b, narrow_a},
+                            INFINITY);
             }
             out->error += error;
             out->square += error * error;

@@ -43,7 +43,8 @@ static void put_spaces(sink *to, size_t n)
 
 static void put_dictionary(sink *to, const char *descr, bool fortran_order, int32_t ndim, const int64_t *shape)
 {
-    const char *order = fortran_order ? "', 'fortran_order': True, 'shape': (" : "', 'fortran_order': False, 'shape': (";
+    const char *order =
+        fortran_order ? "', 'fortran_order': True, 'shape': (" : "', 'fortran_order': False, 'shape': (";
     size_t growing_digits = GROWTH_DIGITS;
     put(to, "{'descr': '", 11);
     put(to, descr, strlen(descr));

@@ -29,19 +29,21 @@ static const struct {
     const char *word;
     const char *means;
 } words[] = {
-    {"?", "b1"},      {"b", "i1"},      {"B", "u1"},       {"h", "i2"},        {"H", "u2"},         {"i", "i4"},
-    {"I", "u4"},      {"l", "i8"},      {"L", "u8"},       {"q", "i8"},        {"Q", "u8"},         {"p", "i8"},
-    {"P", "u8"},      {"n", "i8"},      {"N", "u8"},       {"e", "f2"},        {"f", "f4"},         {"d", "f8"},
-    {"g", "f16"},     {"F", "c8"},      {"D", "c16"},      {"G", "c32"},       {"U", "U0"},         {"c", "S1"},
-    {"bool", "b1"},   {"bool_", "b1"},  {"int8", "i1"},    {"byte", "i1"},     {"uint8", "u1"},     {"ubyte", "u1"},
-    {"int16", "i2"},  {"short", "i2"},  {"uint16", "u2"},  {"ushort", "u2"},   {"int32", "i4"},     {"intc", "i4"},
-    {"uint32", "u4"}, {"uintc", "u4"},  {"int64", "i8"},   {"int", "i8"},      {"int_", "i8"},      {"intp", "i8"},
-    {"long", "i8"},   {"longlong", "i8"}, {"uint64", "u8"}, {"uint", "u8"},    {"uintp", "u8"},     {"ulong", "u8"},
-    {"ulonglong", "u8"}, {"float16", "f2"}, {"half", "f2"}, {"float32", "f4"}, {"single", "f4"},    {"float64", "f8"},
-    {"double", "f8"}, {"float", "f8"},  {"float128", "f16"}, {"longdouble", "f16"}, {"complex64", "c8"}, {"csingle", "c8"},
-    {"complex128", "c16"}, {"cdouble", "c16"}, {"complex", "c16"}, {"complex256", "c32"}, {"clongdouble", "c32"},
-    {"str", "U0"},    {"str_", "U0"},   {"unicode", "U0"}, {"bytes", "S0"},    {"bytes_", "S0"},    {"object", "O"},
-    {"object_", "O"}, {"void", "V0"},
+    {"?", "b1"},           {"b", "i1"},         {"B", "u1"},           {"h", "i2"},           {"H", "u2"},
+    {"i", "i4"},           {"I", "u4"},         {"l", "i8"},           {"L", "u8"},           {"q", "i8"},
+    {"Q", "u8"},           {"p", "i8"},         {"P", "u8"},           {"n", "i8"},           {"N", "u8"},
+    {"e", "f2"},           {"f", "f4"},         {"d", "f8"},           {"g", "f16"},          {"F", "c8"},
+    {"D", "c16"},          {"G", "c32"},        {"U", "U0"},           {"c", "S1"},           {"bool", "b1"},
+    {"bool_", "b1"},       {"int8", "i1"},      {"byte", "i1"},        {"uint8", "u1"},       {"ubyte", "u1"},
+    {"int16", "i2"},       {"short", "i2"},     {"uint16", "u2"},      {"ushort", "u2"},      {"int32", "i4"},
+    {"intc", "i4"},        {"uint32", "u4"},    {"uintc", "u4"},       {"int64", "i8"},       {"int", "i8"},
+    {"int_", "i8"},        {"intp", "i8"},      {"long", "i8"},        {"longlong", "i8"},    {"uint64", "u8"},
+    {"uint", "u8"},        {"uintp", "u8"},     {"ulong", "u8"},       {"ulonglong", "u8"},   {"float16", "f2"},
+    {"half", "f2"},        {"float32", "f4"},   {"single", "f4"},      {"float64", "f8"},     {"double", "f8"},
+    {"float", "f8"},       {"float128", "f16"}, {"longdouble", "f16"}, {"complex64", "c8"},   {"csingle", "c8"},
+    {"complex128", "c16"}, {"cdouble", "c16"},  {"complex", "c16"},    {"complex256", "c32"}, {"clongdouble", "c32"},
+    {"str", "U0"},         {"str_", "U0"},      {"unicode", "U0"},     {"bytes", "S0"},       {"bytes_", "S0"},
+    {"object", "O"},       {"object_", "O"},    {"void", "V0"},
 };
 
 /* The letter and size of a word; the text itself if the word is unknown. */

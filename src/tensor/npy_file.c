@@ -42,8 +42,8 @@ static fxtap_status understand(fxtap_npy *npy, const char *name, const void *byt
     uint64_t n_after = n_bytes - header->data_offset;
     if (header->data_bytes > n_after) {
         return fx_error_at(FXTAP_E_FORMAT, name,
-                           "truncated: the header declares %" PRIu64 " bytes of data, found %" PRIu64, header->data_bytes,
-                           n_after);
+                           "truncated: the header declares %" PRIu64 " bytes of data, found %" PRIu64,
+                           header->data_bytes, n_after);
     }
     npy->trailing_bytes = n_after - header->data_bytes;
     fx_contiguous_strides(header->ndim, header->shape, header->fortran_order, npy->strides);

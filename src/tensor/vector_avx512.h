@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define VECTOR_OP(RESULT, NAME, PARAMETERS, ...)                                                                        \
+#define VECTOR_OP(RESULT, NAME, PARAMETERS, ...)                                                                       \
     static inline RESULT NAME PARAMETERS                                                                               \
     {                                                                                                                  \
         return __VA_ARGS__;                                                                                            \

@@ -112,7 +112,8 @@ void *fx_arena_alloc(fx_arena *arena, size_t n_bytes)
     if (n_bytes > CHUNK_BYTES / 4) {
         return alloc_large(arena, n_bytes);
     }
-    if (arena->chunk == NULL || arena->chunk->capacity < arena->used || arena->chunk->capacity - arena->used < n_bytes) {
+    if (arena->chunk == NULL || arena->chunk->capacity < arena->used ||
+        arena->chunk->capacity - arena->used < n_bytes) {
         struct fx_arena_chunk *chunk = arena->spare;
         if (chunk != NULL) {
             arena->spare = chunk->older;

@@ -75,7 +75,8 @@ static void quoted(fxtap_buffer *out, const char *text, size_t length, bool for_
     fx_buffer_put(out, "\"", 1);
     size_t at = 0;
     while (at < length) {
-        size_t n_plain = for_html ? plain_length_for_html(text + at, length - at) : plain_length(text + at, length - at);
+        size_t n_plain =
+            for_html ? plain_length_for_html(text + at, length - at) : plain_length(text + at, length - at);
         size_t end = at + n_plain;
         fx_buffer_put(out, text + at, end - at);
         at = end;

@@ -69,7 +69,8 @@ static fx_texts_entry *new_entry(fx_texts *table, uint64_t hash, const char *tex
         fx_error(FXTAP_E_INVALID, "a text of %zu bytes is too long", length);
         return NULL;
     }
-    fx_texts_entry *entry = fx_arena_alloc(table->arena != NULL ? table->arena : &table->own, sizeof *entry + length + 1);
+    fx_texts_entry *entry =
+        fx_arena_alloc(table->arena != NULL ? table->arena : &table->own, sizeof *entry + length + 1);
     if (entry == NULL || !fx_grow((void **)&table->entries, &table->capacity, table->count + 1, sizeof entry)) {
         return NULL;
     }

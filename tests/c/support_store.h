@@ -39,8 +39,8 @@ int64_t ss_int(const char *root, const char *sql);
 const char *ss_text(const char *root, const char *sql); /* overwritten by the next */
 
 /*
- * Checks a dump of one rank against its index: the file of each row exists, whole, with the recorded shape and hash, and
- * each file of a step has a row. Returns the number of files.
+ * Checks a dump of one rank against its index: the file of each row exists, whole, with the recorded shape and hash,
+ * and each file of a step has a row. Returns the number of files.
  */
 size_t ss_check(const char *root);
 

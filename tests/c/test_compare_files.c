@@ -102,7 +102,8 @@ static void a_small_error_is_close(void **state)
 static void memory_order_and_byte_order_do_not_matter(void **state)
 {
     sides *both = *state;
-    static const char c_order[] = "\x93NUMPY\x01\x00\x76\x00{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }";
+    static const char c_order[] =
+        "\x93NUMPY\x01\x00\x76\x00{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }";
     static const char f_order[] = "\x93NUMPY\x01\x00\x76\x00{'descr': '>f4', 'fortran_order': True, 'shape': (2, 3), }";
     unsigned char left[128 + 24], right[128 + 24];
     memset(left, ' ', 128);
@@ -182,7 +183,8 @@ static void what_is_missing_or_unreadable_is_counted(void **state)
     write_chain(both->target, 1, 5, -1, 0);
     write_node(both->golden, 0, "extra", "OUTPUT.0", 1);
     write_node(both->golden, 1, "add", "OUTPUT.0", 1);
-    tree_write(tree_path(both->target, STEP_FOLDER "/0/add_3-aten.add.Tensor.OUTPUT.0.20251017071211000003.npy"), "cut", 3);
+    tree_write(tree_path(both->target, STEP_FOLDER "/0/add_3-aten.add.Tensor.OUTPUT.0.20251017071211000003.npy"), "cut",
+               3);
     fxtap_report *report = sc_compare(both->golden, both->target, NULL);
     assert_int_equal(fxtap_report_count(report, FXTAP_SAME), 9);
     assert_int_equal(fxtap_report_count(report, FXTAP_UNREADABLE), 1);

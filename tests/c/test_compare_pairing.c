@@ -78,7 +78,8 @@ static fxtap_node node_for(fxtap_graph *graph, graph_names *known, const char *n
 }
 
 /* A graph of the operators [first, end): what they read and do not yield is its input. */
-static fxtap_capture *add_graph(fxtap_dump *dump, const program *p, size_t first, size_t end, uint32_t number, fxtap_node *nodes)
+static fxtap_capture *add_graph(fxtap_dump *dump, const program *p, size_t first, size_t end, uint32_t number,
+                                fxtap_node *nodes)
 {
     fxtap_graph *graph = sg_graph(FXTAP_GRAPH_INFERENCE);
     graph_names known = {.n = 0};
@@ -100,9 +101,14 @@ static fxtap_capture *add_graph(fxtap_dump *dump, const program *p, size_t first
         }
         char stack[256];
         snprintf(stack, sizeof stack, "  File \"model.py\", line %zu, in forward\n    %s\n", i + 1, o->code);
-        nodes[i] = sg_add(graph, &(fxtap_node_desc){.struct_size = sizeof(fxtap_node_desc), .op = FXTAP_OP_CALL_FUNCTION,
-                                                    .name = o->name, .target = o->target, .args = args, .n_args = n_args,
-                                                    .stack_trace = stack, .module_path = o->module,
+        nodes[i] = sg_add(graph, &(fxtap_node_desc){.struct_size = sizeof(fxtap_node_desc),
+                                                    .op = FXTAP_OP_CALL_FUNCTION,
+                                                    .name = o->name,
+                                                    .target = o->target,
+                                                    .args = args,
+                                                    .n_args = n_args,
+                                                    .stack_trace = stack,
+                                                    .module_path = o->module,
                                                     .module_type = "torch.nn.Module"});
         known.names[known.n] = o->name;
         known.nodes[known.n++] = nodes[i];
@@ -113,8 +119,8 @@ static fxtap_capture *add_graph(fxtap_dump *dump, const program *p, size_t first
     return capture;
 }
 
-static void submit(fxtap_call *call, fxtap_capture *capture, fxtap_node node, fxtap_io io, const char *position, double seed,
-                   int64_t width, uint64_t stamp)
+static void submit(fxtap_call *call, fxtap_capture *capture, fxtap_node node, fxtap_io io, const char *position,
+                   double seed, int64_t width, uint64_t stamp)
 {
     float values[ROWS * 64];
     int64_t shape[] = {ROWS, width};
@@ -158,7 +164,8 @@ static void write(const program *p)
     fxtap_dump_close(dump);
 }
 
-static fxtap_report *compare(const sides *both, const op *golden, size_t n_golden, const op *target, size_t n_target, size_t cut)
+static fxtap_report *compare(const sides *both, const op *golden, size_t n_golden, const op *target, size_t n_target,
+                             size_t cut)
 {
     write(&(program){.root = both->golden, .ops = golden, .n_ops = n_golden});
     write(&(program){.root = both->target, .ops = target, .n_ops = n_target, .cut = cut});
@@ -182,7 +189,8 @@ static const char *partner(const fxtap_report *report, const char *node)
     return NULL;
 }
 
-/* gelu against mul, erf, mul: the last one is what the line computes, and the operator that is named where it is wrong. */
+/* gelu against mul, erf, mul: the last one is what the line computes, and the operator that is named where it is wrong.
+ */
 static void a_region_stands_for_one_operator(void **state)
 {
     const sides *both = *state;
@@ -251,7 +259,8 @@ static void a_cut_graph_pairs_in_full(void **state)
         target[2].seed = is_wrong ? 9 : 3;
         target[3].seed = is_wrong ? 10 : 4;
         fxtap_report *report = compare(both, golden, COUNT_OF(golden), target, COUNT_OF(target), 2);
-        assert_int_equal(fxtap_report_count(report, FXTAP_ONLY_GOLDEN) + fxtap_report_count(report, FXTAP_ONLY_TARGET), 0);
+        assert_int_equal(fxtap_report_count(report, FXTAP_ONLY_GOLDEN) + fxtap_report_count(report, FXTAP_ONLY_TARGET),
+                         0);
         assert_non_null(fxtap_report_steps(report));
         assert_int_equal(fxtap_report_verdict(report), is_wrong ? FXTAP_DIFFERENT : FXTAP_SAME);
         assert_int_equal(fxtap_report_origin_count(report), is_wrong);
@@ -319,10 +328,11 @@ static void order_is_the_last_resort(void **state)
     const op golden[] = {{"mm", "aten.mm.default", "return x @ self.w", "L['self'].left", {"x", "w"}, 8, 1},
                          {"mm_1", "aten.mm.default", "return x @ self.w", "L['self'].right", {"x", "w"}, 8, 2},
                          {"add", "aten.add.Tensor", "return a + b", "L['self']", {"mm", "mm_1"}, 8, 3}};
-    const op target[] = {{"mm", "aten.mm.default", "return x @ self.w", "L['model']._orig_mod.net.right", {"x", "w"}, 8, 2},
-                         {"mm_1", "aten.mm.default", "return x @ self.w", "L['model']._orig_mod.net.left", {"x", "w"}, 8, 7},
-                         {"add", "aten.add.Tensor", "return a + b", "L['model']._orig_mod.net", {"mm_1", "mm"}, 8, 9},
-                         {"clone", "aten.clone.default", "return y.clone()", "", {"add"}, 8, 9}};
+    const op target[] = {
+        {"mm", "aten.mm.default", "return x @ self.w", "L['model']._orig_mod.net.right", {"x", "w"}, 8, 2},
+        {"mm_1", "aten.mm.default", "return x @ self.w", "L['model']._orig_mod.net.left", {"x", "w"}, 8, 7},
+        {"add", "aten.add.Tensor", "return a + b", "L['model']._orig_mod.net", {"mm_1", "mm"}, 8, 9},
+        {"clone", "aten.clone.default", "return y.clone()", "", {"add"}, 8, 9}};
     fxtap_report *report = COMPARE(*state, golden, target);
     assert_string_equal(partner(report, "mm"), "mm_1");
     assert_string_equal(partner(report, "mm_1"), "mm");

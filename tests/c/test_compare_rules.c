@@ -47,8 +47,8 @@ static void numbers_read_as_they_are_written(void **state)
     static const struct {
         const char *text;
         double value;
-    } cases[] = {{"0.1", 0.1}, {"1.3e-6", 1.3e-6}, {"+1e22", 1e22}, {"123456789.125", 123456789.125}, {"1e-320", 1e-320},
-                 {"0e5", 0}, {"6.02_2e2_3", 6.022e23}, {"-0.0", 0}};
+    } cases[] = {{"0.1", 0.1},       {"1.3e-6", 1.3e-6}, {"+1e22", 1e22},          {"123456789.125", 123456789.125},
+                 {"1e-320", 1e-320}, {"0e5", 0},         {"6.02_2e2_3", 6.022e23}, {"-0.0", 0}};
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         char text[64];
         snprintf(text, sizeof text, "[[rule]]\nrtol = %s\n", cases[i].text);

@@ -75,10 +75,10 @@ static void test_long_names_stay_apart(void **state)
     assert_string_equal(stem_a, stem(a, "aten.relu.default", NULL));
     char first[FX_NAME_MAX + 1];
     strcpy(first, file(stem_a, FXTAP_OUTPUT, "a_keyword_argument_of_some_length_that_goes_on_and_on_and_on_x", 5));
-    assert_string_not_equal(first,
-                            file(stem_b, FXTAP_OUTPUT, "a_keyword_argument_of_some_length_that_goes_on_and_on_and_on_x", 5));
-    assert_string_not_equal(first,
-                            file(stem_a, FXTAP_OUTPUT, "a_keyword_argument_of_some_length_that_goes_on_and_on_and_on_y", 5));
+    assert_string_not_equal(
+        first, file(stem_b, FXTAP_OUTPUT, "a_keyword_argument_of_some_length_that_goes_on_and_on_and_on_x", 5));
+    assert_string_not_equal(
+        first, file(stem_a, FXTAP_OUTPUT, "a_keyword_argument_of_some_length_that_goes_on_and_on_and_on_y", 5));
 }
 
 static void test_sequences_are_not_cut(void **state)

@@ -289,7 +289,8 @@ static void test_long_names(void **state)
         fxtap_node node = sg_node(g, FXTAP_OP_PLACEHOLDER, way == 0 ? name : "x", "x", 0, NULL, 0);
         fxtap_value refs[10000], list;
         const char *names[10000];
-        fxtap_tensor_meta meta = {.struct_size = sizeof meta, .dtype = FXTAP_FLOAT32, .device = way == 3 ? name : "cpu"};
+        fxtap_tensor_meta meta = {
+            .struct_size = sizeof meta, .dtype = FXTAP_FLOAT32, .device = way == 3 ? name : "cpu"};
         fxtap_value tensor = 0;
         assert_int_equal(fxtap_graph_add_tensor(g, &meta, &tensor), FXTAP_OK);
         for (size_t i = 0; i < 10000; i++) {
@@ -395,7 +396,8 @@ static fxtap_value tensor_of(fxtap_graph *g, size_t n, const int64_t *sizes)
 static void test_huge_sizes(void **state)
 {
     (void)state;
-    const int64_t before[] = {7, (int64_t)1 << 32, (int64_t)1 << 33}, turned[] = {(int64_t)1 << 32, (int64_t)1 << 33, 7};
+    const int64_t before[] = {7, (int64_t)1 << 32, (int64_t)1 << 33},
+                  turned[] = {(int64_t)1 << 32, (int64_t)1 << 33, 7};
     const int64_t after[] = {(int64_t)1 << 62, 4, 7};
     fxtap_graph *g = sg_graph(FXTAP_GRAPH_INFERENCE);
     fxtap_node x = sg_node(g, FXTAP_OP_PLACEHOLDER, "n0", "n0", 0, NULL, tensor_of(g, 3, before));

@@ -67,8 +67,9 @@ static void test_numbers(void **state)
     fx_python_float(&out, -(double)INFINITY);
     fx_python_float(&out, (double)NAN);
     fx_python_complex(&out, -0.0, (double)NAN);
-    assert_string_equal(out.bytes, "0.9 0.8999999761581421 -0.0 1e+16 1e-05 5e-324 float('inf')float('-inf')float('nan')"
-                                   "complex(-0.0, float('nan'))");
+    assert_string_equal(out.bytes,
+                        "0.9 0.8999999761581421 -0.0 1e+16 1e-05 5e-324 float('inf')float('-inf')float('nan')"
+                        "complex(-0.0, float('nan'))");
     fxtap_buffer_clear(&out);
     fx_python_bytes(&out, "\xff\"\n\0'z", 6);
     assert_string_equal(out.bytes, "b'\\xff\"\\n\\x00\\'z'");
@@ -108,9 +109,11 @@ static void test_hostile_names(void **state)
     fxtap_buffer text;
     print(g, &text);
     check_contains(&text, "    ____import_os_____0,\n");
-    check_contains(&text, "    _torch__1,\n    _class__2,\n    _x_y__3,\n    __graph_0__4,\n    _forward__5,\n    _____6,\n");
+    check_contains(&text,
+                   "    _torch__1,\n    _class__2,\n    _x_y__3,\n    __graph_0__4,\n    _forward__5,\n    _____6,\n");
     check_contains(&text, "    _a_b__7,\n");
-    check_contains(&text, "_unrecorded(\"os.system('x')\")(_a_b__7, **{'from': _a_b__7}, ok=_a_b__7, **{'a=1, b': _a_b__7})");
+    check_contains(&text,
+                   "_unrecorded(\"os.system('x')\")(_a_b__7, **{'from': _a_b__7}, ok=_a_b__7, **{'a=1, b': _a_b__7})");
     check_contains(&text, "# a\\x0atitle\n");
     check_contains(&text, "# File \"/a\\x1b\\n.py\", line 3, in f: x = 1\\x0d import os\n");
     fxtap_buffer_clear(&text);
@@ -125,7 +128,8 @@ static void test_symbols(void **state)
     sg_node(g, FXTAP_OP_PLACEHOLDER, "n", "n", 0, NULL, sg_sym(g, "s1"));
     fxtap_value args[] = {sg_sym(g, "s1 + s2"), sg_sym(g, "Max(1, (s2//2))"), sg_sym(g, "s9"),
                           sg_sym(g, "__import__('os')"), sg_sym(g, "exec(s1)"), sg_sym(g, "u0")};
-    fxtap_node item = sg_node(g, FXTAP_OP_CALL_FUNCTION, "item", "aten._local_scalar_dense.default", 0, NULL, sg_sym(g, "u0"));
+    fxtap_node item =
+        sg_node(g, FXTAP_OP_CALL_FUNCTION, "item", "aten._local_scalar_dense.default", 0, NULL, sg_sym(g, "u0"));
     sg_node(g, FXTAP_OP_CALL_FUNCTION, "f", "operator.add", 6, args, 0);
     sg_node(g, FXTAP_OP_CALL_FUNCTION, "a", "aten.relu.default", 0, NULL, 0); /* not from torch: no Python text */
     sg_node(g, FXTAP_OP_CALL_FUNCTION, "m", "mine.ops.f", 0, NULL, 0);

@@ -365,9 +365,12 @@ static void test_constants(void **state)
     fxtap_hash128 plus = key_of_argument(FXTAP_V_FLOAT, 0.0, NULL);
     assert_false(same(plus, key_of_argument(FXTAP_V_FLOAT, -0.0, NULL)));
     assert_false(same(plus, key_of_argument(FXTAP_V_INT, 0, NULL)));
-    assert_true(same(key_of_argument(FXTAP_V_FLOAT, (double)NAN, NULL), key_of_argument(FXTAP_V_FLOAT, -(double)NAN, NULL)));
-    assert_true(same(key_of_argument(FXTAP_V_OTHER, 0, "<f at 0x7f00>"), key_of_argument(FXTAP_V_OTHER, 0, "<f at 0x12ab>")));
-    assert_false(same(key_of_argument(FXTAP_V_OTHER, 0, "<f at 0x7f00>"), key_of_argument(FXTAP_V_OTHER, 0, "<g at 0x7f00>")));
+    assert_true(
+        same(key_of_argument(FXTAP_V_FLOAT, (double)NAN, NULL), key_of_argument(FXTAP_V_FLOAT, -(double)NAN, NULL)));
+    assert_true(
+        same(key_of_argument(FXTAP_V_OTHER, 0, "<f at 0x7f00>"), key_of_argument(FXTAP_V_OTHER, 0, "<f at 0x12ab>")));
+    assert_false(
+        same(key_of_argument(FXTAP_V_OTHER, 0, "<f at 0x7f00>"), key_of_argument(FXTAP_V_OTHER, 0, "<g at 0x7f00>")));
     assert_false(same(key_of_argument(FXTAP_V_STRING, 0, " at 0x7"), key_of_argument(FXTAP_V_STRING, 0, " at 0x8")));
     assert_true(same(key_of_argument(FXTAP_V_DEVICE, 0, "npu:0"), key_of_argument(FXTAP_V_DEVICE, 0, "npu:7")));
     assert_false(same(key_of_argument(FXTAP_V_DEVICE, 0, "npu:0"), key_of_argument(FXTAP_V_DEVICE, 0, "cpu")));

@@ -70,12 +70,14 @@ static void test_json(void **state)
     fxtap_buffer text;
     print(g, FXTAP_PRINT_JSON, &text);
     check_contains(&text, "\"title\": \"a \\\"title\\\"\\\\\", \"kind\": \"forward\"");
-    check_contains(&text, "[{\"int\": \"9223372036854775807\"}, -5, {\"float\": -0.0}, {\"float\": \"nan\"}, null, true, "
-                          "{\"string\": \"\\\"\\n\\u0001\"}, {\"string_base64\": \"/w==\"}, {\"bytes\": \"YWI=\"}, "
-                          "{\"symint\": \"s1 + 1\", \"hint\": null}, {\"dtype\": \"torch.int8\"}]");
-    check_contains(&text, "\"args\": [{\"node\": 0}, {\"node\": 1}], \"kwargs\": [], \"yields\": {\"tensor\": {\"dtype\": "
-                          "\"float32\", \"device\": \"cpu\", \"layout\": \"torch.strided\", \"shape\": [{\"symint\": \"s1\", "
-                          "\"hint\": null}, 4], \"strides\": null, \"requires_grad\": false}}");
+    check_contains(&text,
+                   "[{\"int\": \"9223372036854775807\"}, -5, {\"float\": -0.0}, {\"float\": \"nan\"}, null, true, "
+                   "{\"string\": \"\\\"\\n\\u0001\"}, {\"string_base64\": \"/w==\"}, {\"bytes\": \"YWI=\"}, "
+                   "{\"symint\": \"s1 + 1\", \"hint\": null}, {\"dtype\": \"torch.int8\"}]");
+    check_contains(&text,
+                   "\"args\": [{\"node\": 0}, {\"node\": 1}], \"kwargs\": [], \"yields\": {\"tensor\": {\"dtype\": "
+                   "\"float32\", \"device\": \"cpu\", \"layout\": \"torch.strided\", \"shape\": [{\"symint\": \"s1\", "
+                   "\"hint\": null}, 4], \"strides\": null, \"requires_grad\": false}}");
     check_contains(&text, "\"name\": \"e\xef\xbf\xbd\"");
     fxtap_buffer_clear(&text);
     fxtap_graph_free(g);
@@ -89,8 +91,9 @@ static void test_dot(void **state)
     fxtap_buffer text;
     print(g, FXTAP_PRINT_DOT, &text);
     check_contains(&text, "digraph \"a \\\"title\\\"\\\\\" {");
-    check_contains(&text, "subgraph cluster_0 {\nstyle=\"rounded\"; label=\"fc Linear\";\nn2 [label=\"a\\naten.add.Tensor\\n"
-                          "float32[s1, 4] cpu\"");
+    check_contains(&text,
+                   "subgraph cluster_0 {\nstyle=\"rounded\"; label=\"fc Linear\";\nn2 [label=\"a\\naten.add.Tensor\\n"
+                   "float32[s1, 4] cpu\"");
     check_contains(&text, "subgraph cluster_1 {\nstyle=\"rounded\"; label=\"act Linear\";\nn3 ");
     check_contains(&text, "label=\"a[\\\".\\\"]\";\n");
     check_contains(&text, "n7 [label=\"\\\"];x[\\\"\\\\x0a\\\\\\nt\\\"");
@@ -253,7 +256,8 @@ static void test_select_values(void **state)
     assert_int_equal(fxtap_graph_add_subgraph(g, inner, &v[0]), FXTAP_OK);
     v[1] = sg_float(g, 0.5);
     assert_int_equal(fxtap_graph_add_symbol(g, FXTAP_V_SYMINT, "s1", &hint, &v[2]), FXTAP_OK);
-    fxtap_tensor_meta meta = {.struct_size = sizeof meta, .dtype = FXTAP_UINT8, .shape = NULL, .bytes = "x", .n_bytes = 1};
+    fxtap_tensor_meta meta = {
+        .struct_size = sizeof meta, .dtype = FXTAP_UINT8, .shape = NULL, .bytes = "x", .n_bytes = 1};
     assert_int_equal(fxtap_graph_add_tensor(g, &meta, &v[3]), FXTAP_OK);
     v[4] = sg_ref(g, sg_node(g, FXTAP_OP_GET_ATTR, "constant", "constant", 0, NULL, v[3]));
     v[5] = sg_list(g, FXTAP_V_DICT, 2, v + 1);
@@ -322,8 +326,13 @@ static void test_summary(void **state)
                        sg_list(g, FXTAP_V_LIST, 2, list)};
     fxtap_value device = sg_text(g, FXTAP_V_DEVICE, "npu:1");
     const char *name = "device";
-    fxtap_node_desc d = {.struct_size = sizeof d, .op = FXTAP_OP_CALL_FUNCTION, .name = "a", .target = "aten.add.Tensor",
-                         .args = v, .n_args = 2, .meta = meta};
+    fxtap_node_desc d = {.struct_size = sizeof d,
+                         .op = FXTAP_OP_CALL_FUNCTION,
+                         .name = "a",
+                         .target = "aten.add.Tensor",
+                         .args = v,
+                         .n_args = 2,
+                         .meta = meta};
     sg_add(g, &d);
     d.name = "b";
     d.n_args = 1;

@@ -38,7 +38,8 @@ static void test_frames(void **state)
     check("  File \"/a.py\", line 3, in f\n    x = 1\n", "/a.py", 3, "f", "x = 1");
     check("  File \"/a.py\", line 3, in f", "/a.py", 3, "f", "");
     check("  File \"/a.py\", line 3\n", "/a.py", 3, "", "");
-    check("  File \"/a.py\", line 3, in f\n    x = 1\n  File \"/b.py\", line 4, in g\n    y = 2\n", "/b.py", 4, "g", "y = 2");
+    check("  File \"/a.py\", line 3, in f\n    x = 1\n  File \"/b.py\", line 4, in g\n    y = 2\n", "/b.py", 4, "g",
+          "y = 2");
 }
 
 static void test_markers(void **state)
@@ -53,8 +54,8 @@ static void test_markers(void **state)
 static void test_generated_code(void **state)
 {
     (void)state;
-    check("  File \"/a.py\", line 3, in f\n    x\n  File \"<eval_with_key>.7\", line 9, in forward\n    y\n", "/a.py", 3, "f",
-          "x");
+    check("  File \"/a.py\", line 3, in f\n    x\n  File \"<eval_with_key>.7\", line 9, in forward\n    y\n", "/a.py",
+          3, "f", "x");
     check("  File \"<string>\", line 1, in <module>\n    x\n", "<string>", 1, "<module>", "x");
     check("  File \"<a>\", line 1, in f\n  File \"<b>\", line 2, in g\n    y\n", "<b>", 2, "g", "y");
     check("  File \"<a>\", line 1, in f\n    q\n  File \"/c.py\", line 2, in g\n    y\n", "/c.py", 2, "g", "y");
@@ -64,8 +65,8 @@ static void test_hostile_names(void **state)
 {
     (void)state;
     check("  File \"/a\", line 7, in x.py\", line 12, in f\n    c\n", "/a\", line 7, in x.py", 12, "f", "c");
-    check("  File \"/\xc3\xa9\xe4\xb8\xad \"q\":1.py\", line 12, in <lambda>\n    c\n", "/\xc3\xa9\xe4\xb8\xad \"q\":1.py", 12,
-          "<lambda>", "c");
+    check("  File \"/\xc3\xa9\xe4\xb8\xad \"q\":1.py\", line 12, in <lambda>\n    c\n",
+          "/\xc3\xa9\xe4\xb8\xad \"q\":1.py", 12, "<lambda>", "c");
     check("  File \"/a.py\", line 99999999999, in f\n    c\n", "", 0, "", "");
     check("  File \"/a.py\", line , in f\n    c\n", "", 0, "", "");
     check("  File \"/a.py\", line 3 in f\n    c\n", "", 0, "", "");

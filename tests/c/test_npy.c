@@ -261,7 +261,8 @@ static void test_header_is_numpys(void **state)
     const int64_t shape[] = {3, 4};
     assert_int_equal(fxtap_npy_header("<i4", false, 2, shape, header, sizeof header, &n), FXTAP_OK);
     assert_int_equal(n, 128);
-    assert_memory_equal(header, "\x93NUMPY\x01\x00\x76\x00{'descr': '<i4', 'fortran_order': False, 'shape': (3, 4), }", 69);
+    assert_memory_equal(header, "\x93NUMPY\x01\x00\x76\x00{'descr': '<i4', 'fortran_order': False, 'shape': (3, 4), }",
+                        69);
     for (size_t i = 69; i < 127; i++) {
         assert_int_equal(header[i], ' ');
     }

@@ -238,11 +238,11 @@ static void test_json(void **state)
     fxtap_json_init(&json, &buffer, false);
     write_document(&json);
     assert_int_equal(fxtap_buffer_status(&buffer), FXTAP_OK);
-    assert_string_equal(buffer.bytes,
-                        "{\"s\":\"a\\\"\\\\\\n\\u0001\\u007f\xc3\xa9\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd!\","
-                        "\"none\":null,\"nul\":\"a\\u0000b\","
-                        "\"numbers\":[null,null,0.5,-9223372036854775808,18446744073709551615],\"empty\":{},"
-                        "\"yes\":true}");
+    assert_string_equal(
+        buffer.bytes, "{\"s\":\"a\\\"\\\\\\n\\u0001\\u007f\xc3\xa9\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd!\","
+                      "\"none\":null,\"nul\":\"a\\u0000b\","
+                      "\"numbers\":[null,null,0.5,-9223372036854775808,18446744073709551615],\"empty\":{},"
+                      "\"yes\":true}");
     fxtap_buffer_clear(&buffer);
 }
 
@@ -358,13 +358,40 @@ static void test_glob(void **state)
         const char *pattern, *text;
         bool matches;
     } cases[] = {
-        {"", "", true}, {"", "a", false}, {"*", "", true}, {"*", "a/b.c", true}, {"add*", "add_1", true},
-        {"add*", "sadd", false}, {"*.add.*", "aten.add.Tensor", true}, {"a?c", "abc", true}, {"a?c", "ac", false},
-        {"a?c", "a\xc3\xa9" "c", true}, {"[a-c]x", "bx", true}, {"[a-c]x", "dx", false}, {"[!a-c]x", "dx", true},
-        {"[!a-c]x", "bx", false}, {"[]]", "]", true}, {"[a-]", "-", true}, {"[", "[", true}, {"[ab", "[ab", true},
-        {"[ab", "a", false}, {"\\*", "*", true}, {"\\*", "a", false}, {"a\\", "a\\", true}, {"[\\]]", "]", true},
-        {"*a*b*c", "xaybzc", true}, {"*a*b*c", "xaybz", false}, {"?", "\xff", true}, {"[\xc3\xa0-\xc3\xbf]", "\xc3\xa9", true},
-        {"a", "A", false}, {"**", "abc", true}, {"a*", "a", true}, {"?", "", false},
+        {"", "", true},
+        {"", "a", false},
+        {"*", "", true},
+        {"*", "a/b.c", true},
+        {"add*", "add_1", true},
+        {"add*", "sadd", false},
+        {"*.add.*", "aten.add.Tensor", true},
+        {"a?c", "abc", true},
+        {"a?c", "ac", false},
+        {"a?c",
+         "a\xc3\xa9"
+         "c",
+         true},
+        {"[a-c]x", "bx", true},
+        {"[a-c]x", "dx", false},
+        {"[!a-c]x", "dx", true},
+        {"[!a-c]x", "bx", false},
+        {"[]]", "]", true},
+        {"[a-]", "-", true},
+        {"[", "[", true},
+        {"[ab", "[ab", true},
+        {"[ab", "a", false},
+        {"\\*", "*", true},
+        {"\\*", "a", false},
+        {"a\\", "a\\", true},
+        {"[\\]]", "]", true},
+        {"*a*b*c", "xaybzc", true},
+        {"*a*b*c", "xaybz", false},
+        {"?", "\xff", true},
+        {"[\xc3\xa0-\xc3\xbf]", "\xc3\xa9", true},
+        {"a", "A", false},
+        {"**", "abc", true},
+        {"a*", "a", true},
+        {"?", "", false},
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         if (fxtap_glob_match(cases[i].pattern, cases[i].text) != cases[i].matches) {

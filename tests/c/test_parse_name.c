@@ -151,8 +151,9 @@ static void test_reads_folders(void **state)
     assert_int_equal(number, 12);
     assert_true(fx_step_folder_parse(".12-1-2.partial", &step_state, &number));
     assert_int_equal(step_state, FXTAP_STEP_PARTIAL);
-    static const char *const none[] = {"", ".", ".1-.partial", "..", "01", "1x", "-1", ".7", "7.partial", ".7.failed-1", "1.failed-",
-                                       "99999999999999999999", "1/2"};
+    static const char *const none[] = {"",   ".",  ".1-.partial", "..",          "01",        "1x",
+                                       "-1", ".7", "7.partial",   ".7.failed-1", "1.failed-", "99999999999999999999",
+                                       "1/2"};
     for (size_t i = 0; i < sizeof none / sizeof *none; i++) {
         assert_false(fx_step_folder_parse(none[i], &step_state, &number));
     }

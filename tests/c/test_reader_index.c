@@ -283,8 +283,8 @@ static void test_folders_that_the_index_does_not_have(void **state)
 static void snapshot(char *names, size_t capacity)
 {
     char command[600];
-    snprintf(command, sizeof command, "(cd '%s' && find . -printf '%%P %%s %%T@\\n' && find . -type f -exec md5sum {} +) | sort",
-             tree_root);
+    snprintf(command, sizeof command,
+             "(cd '%s' && find . -printf '%%P %%s %%T@\\n' && find . -type f -exec md5sum {} +) | sort", tree_root);
     FILE *pipe = popen(command, "r");
     assert_non_null(pipe);
     size_t n = fread(names, 1, capacity - 1, pipe);

@@ -1,4 +1,5 @@
-/* Errors that pass (a lock, a device, memory, descriptors): they are reported, and the reader knows its index afterwards. */
+/* Errors that pass (a lock, a device, memory, descriptors): they are reported, and the reader knows its index
+ * afterwards. */
 #include "support_cmocka.h"
 
 #include <errno.h>
@@ -134,7 +135,8 @@ static void check_failing_reads(int code, fxtap_status expected, int expected_er
         bool has_failed = reads_left < 0;
         reads_left = -1;
         if (has_failed) {
-            assert_true(status == FXTAP_OK || status == expected); /* SQLite calls some of them damage: tried again at once */
+            assert_true(status == FXTAP_OK ||
+                        status == expected); /* SQLite calls some of them damage: tried again at once */
             assert_true(status == FXTAP_OK || fxtap_error_errno() == expected_errno);
             n_failures += status != FXTAP_OK;
         }

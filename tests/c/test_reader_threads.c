@@ -21,7 +21,8 @@ typedef struct worker {
 
 static bool looks_right(const fxtap_tensor_info *info)
 {
-    bool meta_is_right = !info->has_meta || (info->ndim == 1 && info->shape[0] == N_VALUES && info->dtype == FXTAP_FLOAT32);
+    bool meta_is_right =
+        !info->has_meta || (info->ndim == 1 && info->shape[0] == N_VALUES && info->dtype == FXTAP_FLOAT32);
     bool stats_are_right = !info->has_stats || (info->has_hash && info->stats.count == N_VALUES &&
                                                 info->stats.zero_count == 1 && info->stats.max == N_VALUES - 1);
     return meta_is_right && stats_are_right && strstr(info->path, ".npy") != NULL;
@@ -39,7 +40,8 @@ static void *work(void *context)
             if (w->number % 2 == 0) {
                 status = round % 2 == 0 ? fxtap_tensor_load_meta(w->list, i) : fxtap_tensor_load_stats(w->list, i);
             }
-            w->is_right &= status == FXTAP_OK && fxtap_tensor_list_get(w->list, i, &info) == FXTAP_OK && looks_right(&info);
+            w->is_right &=
+                status == FXTAP_OK && fxtap_tensor_list_get(w->list, i, &info) == FXTAP_OK && looks_right(&info);
             w->is_right &= w->number % 2 == 1 || info.has_meta;
         }
     }

@@ -400,7 +400,8 @@ static void most_dumps_have_no_findings(void **state)
     const sides *both = *state;
     const side plain = {.values = {1, 2, 3, 4, 5, 6}};
     write_side(both->golden, FXTAP_DUMP_NPY, &plain);
-    assert_int_equal(ss_int(both->golden, "SELECT count(*) FROM sqlite_schema WHERE name IN ('finding', 'undefined')"), 0);
+    assert_int_equal(ss_int(both->golden, "SELECT count(*) FROM sqlite_schema WHERE name IN ('finding', 'undefined')"),
+                     0);
     assert_int_equal(ss_int(both->golden, "PRAGMA user_version"), 1);
 }
 

@@ -167,7 +167,8 @@ static void test_views(void **state)
     const int64_t shape[] = {2, 3}, turned[] = {3, 2}, turned_strides[] = {1, 3}, flat[] = {6}, every_other[] = {3};
     const int64_t two[] = {2};
     fxtap_view whole = {.data = data, .dtype = FXTAP_FLOAT32, .ndim = 2, .shape = shape};
-    fxtap_view transposed = {.data = data, .dtype = FXTAP_FLOAT32, .ndim = 2, .shape = turned, .strides = turned_strides};
+    fxtap_view transposed = {
+        .data = data, .dtype = FXTAP_FLOAT32, .ndim = 2, .shape = turned, .strides = turned_strides};
     fxtap_view line = {.data = data, .dtype = FXTAP_FLOAT32, .ndim = 1, .shape = flat};
     fxtap_view strided = {.data = data, .dtype = FXTAP_FLOAT32, .ndim = 1, .shape = every_other, .strides = two};
     fxtap_ticket ticket = ss_submit(call, ss_slot(capture, 0, FXTAP_INPUT, "0"), 1, &whole);
@@ -209,7 +210,8 @@ static void test_numbers_text_and_nothing(void **state)
     assert_int_equal(fxtap_call_submit_small(call, ss_slot(capture, 0, FXTAP_INPUT, "1"), 1, NULL, "h\xc3\xa9", 3),
                      FXTAP_OK);
     assert_int_equal(fxtap_call_submit_small(call, ss_slot(capture, 0, FXTAP_INPUT, "2"), 1, NULL, "", 0), FXTAP_OK);
-    assert_int_equal(fxtap_call_submit_small(call, ss_slot(capture, 0, FXTAP_INPUT, "3"), 1, &empty, NULL, 0), FXTAP_OK);
+    assert_int_equal(fxtap_call_submit_small(call, ss_slot(capture, 0, FXTAP_INPUT, "3"), 1, &empty, NULL, 0),
+                     FXTAP_OK);
     assert_int_equal(fxtap_call_submit_small(call, ss_slot(capture, 0, FXTAP_INPUT, "4"), 1, &unsigned_view, NULL, 0),
                      FXTAP_OK);
     assert_int_equal(fxtap_call_skip(call, ss_slot(capture, 0, FXTAP_INPUT, "5"), 1, "None"), FXTAP_OK);
@@ -460,8 +462,9 @@ static void test_failed_calls_are_kept(void **state)
     assert_int_equal(ss_count_names(tree_path(root, RANK "/graph_1/0.failed-0"), ".npy"), 1);
     assert_int_equal(ss_count_names(tree_path(root, RANK "/graph_1/0.failed-1"), ".npy"), 1);
     assert_int_equal(ss_check(root), 4);
-    assert_string_equal(ss_text(root, "SELECT reason || ' ' || folder FROM step WHERE state = 'failed' ORDER BY id DESC"),
-                        "RuntimeError: boom graph_1/0.failed-1");
+    assert_string_equal(
+        ss_text(root, "SELECT reason || ' ' || folder FROM step WHERE state = 'failed' ORDER BY id DESC"),
+        "RuntimeError: boom graph_1/0.failed-1");
     assert_int_equal(ss_int(root, "SELECT count(*) FROM tensors WHERE state = 'failed'"), 2);
     tree_remove(root);
 }

@@ -218,7 +218,8 @@ static void test_text_that_is_not_utf8(void **state)
     fxtap_slot slot = ss_slot(fixture.capture, 0, FXTAP_INPUT, "1");
     fxtap_call *call = ss_begin(fixture.capture);
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
-        expect_error(fxtap_call_submit_small(call, slot, i + 1, NULL, bad[i], strlen(bad[i])), FXTAP_E_INVALID, "UTF-8");
+        expect_error(fxtap_call_submit_small(call, slot, i + 1, NULL, bad[i], strlen(bad[i])), FXTAP_E_INVALID,
+                     "UTF-8");
     }
     assert_int_equal(fxtap_call_submit_small(call, slot, 9, NULL, "caf\xc3\xa9", 5), FXTAP_OK);
     assert_int_equal(fxtap_call_end(call, NULL), FXTAP_OK);
@@ -278,8 +279,9 @@ static void test_save(void **state)
     values[0] = 9;
     assert_int_equal(fxtap_call_save(call, 2, FXTAP_OUTPUT, "0", stamp, &whole, NULL), FXTAP_OK);
     assert_int_equal(fxtap_call_end(call, NULL), FXTAP_OK);
-    assert_string_equal(ss_text(fixture.root, "SELECT group_concat(node || ' ' || io || ' ' || max, ',') FROM (SELECT * FROM"
-                                      " tensors ORDER BY node, io, position)"),
+    assert_string_equal(ss_text(fixture.root,
+                                "SELECT group_concat(node || ' ' || io || ' ' || max, ',') FROM (SELECT * FROM"
+                                " tensors ORDER BY node, io, position)"),
                         "n0 OUTPUT 3.0,n1 INPUT 3.0,n1 INPUT 0.5,n1 OUTPUT 9.0");
     assert_int_equal(ss_check(fixture.root), 4);
 }

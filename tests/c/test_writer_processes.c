@@ -22,8 +22,8 @@
 
 /*
  * GCC's ThreadSanitizer ends a child of a process with threads that makes threads of its own; its AddressSanitizer's
- * allocator is locked for good in a child when another thread was allocating, and a thread that has just been made does.
- * (test_writer_team.c forks where there are no other threads.)
+ * allocator is locked for good in a child when another thread was allocating, and a thread that has just been made
+ * does. (test_writer_team.c forks where there are no other threads.)
  */
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 #define CAN_FORK_WITH_THREADS false

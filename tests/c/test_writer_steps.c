@@ -90,8 +90,10 @@ static void test_order_of_beginning(void **state)
     assert_int_equal(end(calls[2]), 2);
     assert_int_equal(end(calls[0]), 0);
     assert_int_equal(end(calls[1]), 1);
-    assert_string_equal(ss_text(fixture.root, "SELECT group_concat(step || ' ' || max, ',') FROM (SELECT step, max FROM tensors"
-                                      " ORDER BY step)"), "0 10.0,1 11.0,2 12.0");
+    assert_string_equal(ss_text(fixture.root,
+                                "SELECT group_concat(step || ' ' || max, ',') FROM (SELECT step, max FROM tensors"
+                                " ORDER BY step)"),
+                        "0 10.0,1 11.0,2 12.0");
     assert_int_equal(ss_check(fixture.root), 3);
 }
 

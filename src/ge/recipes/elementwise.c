@@ -79,14 +79,16 @@ static const fx_recipe RECIPES[] = {
      "if alpha != 1 { other = Mul(other, const(alpha, out)) } x = to(self, out); y = to(other, out); Sub(x, y)", false},
     {"aten.rsub.Tensor", "self, other, alpha=1",
      "if alpha != 1 { self = Mul(self, const(alpha, out)) } else { self = to(self, out); other = to(other, out) }"
-     "Sub(other, self)", false},
+     "Sub(other, self)",
+     false},
     {"aten.rsub.Scalar", "self, other, alpha=1",
      "x = to(self, out); y = const(other, out); Sxpy(y, x, const(alpha, out))", false},
     {"aten.mul.Tensor", "self, other",
      "if isnum(other) and out in [f16, bf16] and dtype(self) == out { m = Muls(self, value=other) }"
      "else if out == bool and not isnum(other) { x = to(self, u8); y = to(other, u8); m = Mul(x, y) }"
      "else { x = to(self, out); y = to(other, out); m = Mul(x, y) }"
-     "Cast(m, dst_type=out)", false},
+     "Cast(m, dst_type=out)",
+     false},
     {"aten.mul.Scalar", "self, other", BINARY_BODY("Mul"), false},
     BINARY("div.Tensor", "RealDiv"),
     BINARY("div.Scalar", "RealDiv"),
@@ -95,7 +97,8 @@ static const fx_recipe RECIPES[] = {
      "if rounding_mode == 'floor' { return FloorDiv(x, y) }"
      "d = RealDiv(x, y);"
      "if rounding_mode == None { return d }"
-     "out == i64 ? Cast(Trunc(Cast(d, dst_type=f32)), dst_type=out) : Trunc(d)", false},
+     "out == i64 ? Cast(Trunc(Cast(d, dst_type=f32)), dst_type=out) : Trunc(d)",
+     false},
     BINARY("floor_divide.default", "FloorDiv"),
     BINARY("remainder.Tensor", "FloorMod"),
     BINARY("remainder.Scalar", "FloorMod"),
@@ -110,16 +113,19 @@ static const fx_recipe RECIPES[] = {
     {"aten.addcdiv.default", "self, tensor1, tensor2, value=1",
      "a = to(self, out); b = to(tensor1, out); c = to(tensor2, out); Addcdiv(a, b, c, const(value, out))", false},
     {"aten.lerp.Scalar", "self, end, weight", "Lerp(self, end, weight)", false},
-    {"aten.where.self", "condition, self, other",
-     "x = to(self, out); y = to(other, out); SelectV2(condition, x, y)", false},
+    {"aten.where.self", "condition, self, other", "x = to(self, out); y = to(other, out); SelectV2(condition, x, y)",
+     false},
     {"aten.clamp.default", "self, min=None, max=None",
-     "x = to(self, out); low = const(min == None ? min(out) : min, out); high = const(max == None ? max(out) : max, out);"
-     "ClipByValueV2(x, low, high)", false},
+     "x = to(self, out); low = const(min == None ? min(out) : min, out); high = const(max == None ? max(out) : max, "
+     "out);"
+     "ClipByValueV2(x, low, high)",
+     false},
     {"aten.clamp_min.default", "self, min",
      "x = to(self, out); low = const(min, out); high = const(max(out), out); ClipByValueV2(x, low, high)", false},
     {"aten.clamp.Tensor", "self, min=None, max=None",
      "x = to(self, out); low = min == None ? const(min(out), out) : to(min, out);"
-     "high = max == None ? const(max(out), out) : to(max, out); ClipByValueV2(x, low, high)", false},
+     "high = max == None ? const(max(out), out) : to(max, out); ClipByValueV2(x, low, high)",
+     false},
     {"aten.masked_fill.Scalar", "self, mask, value", "MaskedFill(self, mask, const(value, out))", false},
     {"aten.masked_fill_.Scalar", "self, mask, value", "MaskedFill(self, mask, value)", false},
     {"aten.masked_fill.Tensor", "self, mask, value", "MaskedFill(self, mask, value)", false},
@@ -142,7 +148,8 @@ static const fx_recipe RECIPES[] = {
     {"aten.log_sigmoid_forward.default", "self", "[LogSigmoid(self), Identity(self)]", false},
     {"aten.log_sigmoid_forward.output", "self, output=None, buffer=None", "[LogSigmoid(self), Identity(self)]", false},
     {"aten.log_sigmoid_backward.default", "grad, self, buffer", "LogSigmoidGrad(grad, self)", false},
-    {"aten.log_sigmoid_backward.grad_input", "grad, self, buffer, grad_input=None", "LogSigmoidGrad(grad, self)", false},
+    {"aten.log_sigmoid_backward.grad_input", "grad, self, buffer, grad_input=None", "LogSigmoidGrad(grad, self)",
+     false},
 
     {"prims.add.default", "self, other", "Add(self, other)", false},
     {"prims.mul.default", "self, other", "Mul(self, other)", false},

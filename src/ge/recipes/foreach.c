@@ -14,8 +14,11 @@
      ge "(self, isint(scalars[0]) ? const(scalars, i64) : scalars)", false}
 #define SCALARS_RAW(aten, ge) {"aten._foreach_" aten ".ScalarList", "self, scalars", ge "(self, scalars)", false}
 /* The modes of one rounding operator: 2 floor, 3 ceil, 4 round, 5 trunc, 7 frac. */
-#define ROUNDING(aten, mode) \
-    {"aten._foreach_" aten ".default", "self", "ForeachRoundOffNumber(self, Fill(1, Cast(" mode ", dst_type=i8)))", false}
+#define ROUNDING(aten, mode)                                                                                           \
+    {                                                                                                                  \
+        "aten._foreach_" aten ".default", "self", "ForeachRoundOffNumber(self, Fill(1, Cast(" mode ", dst_type=i8)))", \
+            false                                                                                                      \
+    }
 #define ADDC(aten, ge) \
     {"aten._foreach_" aten ".Scalar", "self, tensor1, tensor2, value=1", \
      ge "Scalar(self, tensor1, tensor2, const(value, dtype(self[0])))", false}, \

@@ -17,14 +17,17 @@ static const fx_recipe RECIPES[] = {
      "}"
      "m = Mul(typed(MatMulV2(mat1, mat2, None, None), out), a);"
      "if beta == 0 { return m }"
-     "beta == 1 ? Add(m, self) : AxpyV2(m, self, b)", false},
+     "beta == 1 ? Add(m, self) : AxpyV2(m, self, b)",
+     false},
     {"aten.baddbmm.default", "self, batch1, batch2, beta=1, alpha=1",
-     "m = Mul(BatchMatMul(batch1, batch2), alpha); s = Mul(self, beta); x = to(m, out); y = to(s, out); Add(x, y)", false},
+     "m = Mul(BatchMatMul(batch1, batch2), alpha); s = Mul(self, beta); x = to(m, out); y = to(s, out); Add(x, y)",
+     false},
     {"aten.matmul_backward.default", "grad, self, other, mask",
      "a = None; b = None; p = const([1, 0], i64); q = const([1, 0], i64);"
      "if mask[0] { a = BatchMatMul(grad, Transpose(other, q)) }"
      "if mask[1] { b = BatchMatMul(Transpose(self, p), grad) }"
-     "[a, b]", false},
+     "[a, b]",
+     false},
 };
 
 const fx_recipe_table fx_recipes_matmul = {RECIPES, N_OF(RECIPES)};

@@ -17,16 +17,18 @@ static const fx_recipe RECIPES[] = {
     {"aten.mean.dim", "self, dim, keepdim=False, dtype=None",
      "axes = dim ? dim : range(rank(self));"
      "if dtype == None { return ReduceMean(self, axes, keep_dims=keepdim) }"
-     "ReduceMeanWithCast(self, axes, keep_dims=keepdim, dtype=dtype)", false},
+     "ReduceMeanWithCast(self, axes, keep_dims=keepdim, dtype=dtype)",
+     false},
     {"aten.all.default", "self", "x = to(self, bool); ReduceAll(x, range(rank(self)))", false},
     {"aten.any.default", "self",
      "x = to(self, bool); axes = range(rank(self));"
-     "if rank(self) == 0 { x = Unsqueeze(x, axes=[0]); axes = [0] } ReduceAny(x, axes, keep_dims=False)", false},
-    {"aten.any.dim", "self, dim, keepdim=False",
-     "x = to(self, bool); ReduceAny(x, [dim], keep_dims=keepdim)", false},
+     "if rank(self) == 0 { x = Unsqueeze(x, axes=[0]); axes = [0] } ReduceAny(x, axes, keep_dims=False)",
+     false},
+    {"aten.any.dim", "self, dim, keepdim=False", "x = to(self, bool); ReduceAny(x, [dim], keep_dims=keepdim)", false},
     {"aten.max.default", "self", "ReduceMax(self, const(range(rank(self)), i64))", false},
     {"aten.max.dim", "self, dim, keepdim=False",
-     "index, value = ArgMaxWithValue(self, dimension=dim, keep_dims=keepdim); [value, Cast(index, dst_type=i64)]", false},
+     "index, value = ArgMaxWithValue(self, dimension=dim, keep_dims=keepdim); [value, Cast(index, dst_type=i64)]",
+     false},
     ARG("argmax", "ArgMaxV2", "ArgMaxWithValue"),
     ARG("argmin", "ArgMin", "ArgMinWithValue"),
     {"aten.cumsum.default", "self, dim, dtype=None", "x = to(self, out); Cumsum(x, dim)", false},
@@ -38,7 +40,8 @@ static const fx_recipe RECIPES[] = {
      "m = MaskedFill(m, e, 0.0);"
      "s = m;"
      "if not keepdim { axes = []; for a in dim { axes = axes + [dim(a, rank(self))] } s = Squeeze(m, axis=axes) }"
-     "l = ReduceLogSumExp(Sub(x, m), d, keep_dims=keepdim); Add(l, s)", false},
+     "l = ReduceLogSumExp(Sub(x, m), d, keep_dims=keepdim); Add(l, s)",
+     false},
     {"aten.std.correction", "self, dim=None, correction=1, keepdim=False",
      "axes = dim ? dim : [];"
      "if correction == None { correction = 1 }"
@@ -54,10 +57,12 @@ static const fx_recipe RECIPES[] = {
      "m = ReduceMean(self, axes, keep_dims=keepdim);"
      "if not keepdim and len(axes) < rank(self) { for d in axes { m = Unsqueeze(m, axes=[d]) } }"
      "e = Expand(m, Shape(self));"
-     "ReduceStdWithMean(self, e, dim=axes, keepdim=keepdim, correction=correction)", false},
+     "ReduceStdWithMean(self, e, dim=axes, keepdim=keepdim, correction=correction)",
+     false},
     {"aten.linalg_vector_norm.default", "self, ord=2, dim=None, keepdim=False, dtype=None",
      "if ord == inf { ord = 2147483647 } if ord == -inf { ord = -2147483648 }"
-     "n = LpNormV2(self, p=ord, axes=dim == None ? [] : dim, keepdim=keepdim, epsilon=0.0); Cast(n, dst_type=out)", false},
+     "n = LpNormV2(self, p=ord, axes=dim == None ? [] : dim, keepdim=keepdim, epsilon=0.0); Cast(n, dst_type=out)",
+     false},
     {"aten.topk.default", "self, k, dim=-1, largest=True, sorted=True",
      "v, i = TopKV2(self, k, sorted=sorted, dim=dim, largest=largest); [v, Cast(i, dst_type=i64)]", false},
     {"aten.sort.default", "self, dim=-1, descending=False",
@@ -65,7 +70,8 @@ static const fx_recipe RECIPES[] = {
      "if d == last { v, i = Sort(self, axis=d, descending=descending); return [v, Cast(i, dst_type=i64)] }"
      "order = []; for j in range(n) { order = order + [j == d ? last : (j == last ? d : j)] }"
      "p = const(order, i64); v, i = Sort(Transpose(self, p), axis=last, descending=descending);"
-     "v = Transpose(v, p); i = Transpose(i, p); [v, Cast(i, dst_type=i64)]", false},
+     "v = Transpose(v, p); i = Transpose(i, p); [v, Cast(i, dst_type=i64)]",
+     false},
     {"aten.searchsorted.Tensor", "sorted_sequence, self, out_int32=False, right=False, side=None, sorter=None",
      "SearchSorted(sorted_sequence, self, sorter, dtype=out_int32 ? i32 : i64, right=right or side == 'right')", false},
 };
