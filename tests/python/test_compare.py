@@ -8,6 +8,7 @@ import signal
 import sys
 import tarfile
 import threading
+import time
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -405,7 +406,13 @@ def test_it_can_be_stopped(tmp_path: Path) -> None:
         fxtap.compare(tmp_path / "a", tmp_path / "b", progress=stop)
     assert len(told) == 1 and told[0][0] < told[0][1] == MANY
     seen: dict[int, int] = {}
-    threading.Timer(0.15, _thread.interrupt_main, [signal.SIGINT]).start()
+
+    def interrupt() -> None:
+        while not seen:
+            time.sleep(0.001)
+        _thread.interrupt_main(signal.SIGINT)
+
+    threading.Thread(target=interrupt, daemon=True).start()
     with pytest.raises(KeyboardInterrupt):
         # the called function runs no bytecode, so only the comparison itself can notice the signal before it ends
         fxtap.compare(tmp_path / "a", tmp_path / "b", progress=seen.__setitem__)
