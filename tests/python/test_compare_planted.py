@@ -231,7 +231,7 @@ def dump_one_sided(root: Path, kind: str, **options: Any) -> None:
 @pytest.mark.parametrize(
     "kind, between, code",
     [
-        ("cast", "_to_copy, _to_copy_1", "return y.bfloat16().float()  # there and back"),
+        ("cast", "_to_copy, _to_copy_1", "return y.bfloat16().float()  # a round trip"),
         ("in place", "select, add, select_scatter", "y[:, 0].add_(0.1)"),
         ("custom", "cummax", "y = torch.cummax(y, 0).values"),
         ("transposed", "t_2", "return nn.functional.linear(y, self.second.weight.t(), self.second.bias).tanh() + y"),
