@@ -14,7 +14,8 @@
 #include "support_tree.h"
 #include "writer/dump.h"
 
-#ifdef __SANITIZE_THREAD__ /* many times as slow, and finds nothing more in threads that run one at a time */
+/* Sanitisers make it many times as slow, change the schedules, and find nothing more in threads that run one at a time. */
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 #define MANY 10
 #else
 #define MANY 60

@@ -23,6 +23,7 @@ import sqlite3, sys, time
 index = sqlite3.connect(sys.argv[1], isolation_level=None)
 index.execute("PRAGMA journal_mode=" + sys.argv[2])
 index.execute("BEGIN EXCLUSIVE")
+index.execute("UPDATE run SET pid = pid + 1")  # a reader does not wait where nothing is being changed
 print("locked", flush=True)
 time.sleep(float(sys.argv[3]))
 """
