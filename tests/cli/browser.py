@@ -74,8 +74,9 @@ class Browser:
 
     def _receive(self, deadline: float) -> dict[str, Any]:
         while b"\0" not in self._buffer:
-            ready, _, _ = select.select([self._events], [], [], max(0.0, deadline - time.monotonic()))
-            if not ready:
+            poll = select.poll()  # select() takes no descriptor over 1023
+            poll.register(self._events, select.POLLIN)
+            if not poll.poll(1000 * max(0.0, deadline - time.monotonic())):
                 raise TimeoutError("the browser does not answer")
             data = os.read(self._events, 1 << 20)
             if not data:
