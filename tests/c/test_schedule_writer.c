@@ -14,7 +14,7 @@
 #include "support_tree.h"
 #include "writer/dump.h"
 
-/* Sanitisers make it many times as slow and change the schedules; threads that run one at a time have nothing to find. */
+/* Sanitisers are slow, change the schedules, and find nothing in threads that run one at a time. */
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 #define MANY 10
 #else
