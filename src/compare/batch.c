@@ -78,19 +78,19 @@ static fx_batch *create_batch(fx_comparison *comparison)
 /* ---- preparing ---- */
 
 /* Lists the tensors of some calls one after the other; the calls are allocated in the batch's arena. */
-static fxtap_status list_calls(fx_batch *batch, const fx_side *side, const fx_side_step *const *steps, size_t n_steps,
+static fxtap_status list_calls(fx_batch *batch, const fx_side *side, const fxtap_step_info *const *steps, size_t n_steps,
                                fxtap_tensor_list *list, fx_exec_call **out)
 {
     fx_exec_call *calls = fx_arena_calloc(&batch->arena, n_steps + 1, sizeof *calls);
     fxtap_status status = calls == NULL ? FXTAP_E_NOMEM : FXTAP_OK;
     for (size_t i = 0; i < n_steps && status == FXTAP_OK; i++) {
-        calls[i] = (fx_exec_call){.step = steps[i], .graph = steps[i]->info == NULL ? NULL : steps[i]->info->graph,
+        calls[i] = (fx_exec_call){.step = steps[i], .graph = steps[i] == NULL ? NULL : steps[i]->graph,
                                   .first_tensor = fxtap_tensor_list_count(list)};
         if (calls[i].graph != NULL &&
             fxtap_reader_record(side->reader, calls[i].graph, &calls[i].record) == FXTAP_E_NOMEM) {
             return FXTAP_E_NOMEM;
         }
-        status = fxtap_reader_list_step(side->reader, steps[i]->info, &side->query, list);
+        status = fxtap_reader_list_step(side->reader, steps[i], &side->query, list);
         calls[i].end_tensor = fxtap_tensor_list_count(list);
     }
     *out = calls;

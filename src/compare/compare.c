@@ -85,7 +85,7 @@ static fxtap_status find_name(const fx_side *side, const char *name, bool *found
     fxtap_status status = FXTAP_OK;
     const fxtap_graph_info *before = NULL;
     for (size_t i = 0; i < side->n_steps && status == FXTAP_OK && !*found; i++) {
-        const fxtap_graph_info *graph = side->steps[i].info == NULL ? NULL : side->steps[i].info->graph;
+        const fxtap_graph_info *graph = side->steps[i] == NULL ? NULL : side->steps[i]->graph;
         const fxtap_node_info *const *nodes;
         size_t n = 0;
         if (graph != NULL && graph != before) {

@@ -48,7 +48,7 @@ typedef struct fx_exec_node {
 } fx_exec_node;
 
 typedef struct fx_exec_call {
-    const fx_side_step *step;
+    const fxtap_step_info *step;   /* NULL: plain files */
     const fxtap_graph_info *graph; /* NULL: plain files */
     const fxtap_graph *record;     /* NULL: none */
     size_t first_tensor, end_tensor;

@@ -21,7 +21,7 @@ static void add_node(fxtap_buffer *out, const fx_traits *traits, size_t i)
     fxtap_buffer_printf(out, "%s", node_at(traits, i)->name);
     if (call->graph != NULL) {
         fxtap_buffer_printf(out, " (graph %u, step %lld)", (unsigned)call->graph->graph,
-                            (long long)call->step->info->step);
+                            (long long)call->step->step);
     }
 }
 

@@ -41,7 +41,7 @@ static fxtap_status list_graphs(fx_arena *arena, const fx_side *side, graph_list
     }
     out->n_items = 0;
     for (size_t i = 0; i < side->n_steps; i++) {
-        const fxtap_step_info *step = side->steps[i].info;
+        const fxtap_step_info *step = side->steps[i];
         const fxtap_graph_info *info = step == NULL ? NULL : step->graph;
         if (out->n_items > 0 && out->items[out->n_items - 1].info == info) {
             out->items[out->n_items - 1].n_steps++;
@@ -134,14 +134,8 @@ static fxtap_status add_group(fx_comparison *comparison, const fx_group_work *wo
 /* Whether a step was requested, by number or by its folder. */
 static bool is_step_asked_for(const fx_side *side)
 {
-    const fxtap_step_info *first = side->n_steps == 0 ? NULL : side->steps[0].info;
+    const fxtap_step_info *first = side->n_steps == 0 ? NULL : side->steps[0];
     return side->query.step >= 0 || (first != NULL && strcmp(first->folder, fxtap_reader_path(side->reader)) == 0);
-}
-
-/* An array of one step, which lives as long as the comparison. NULL: no memory. */
-static const fx_side_step *const *one_step(fx_comparison *comparison, const fx_side_step *step)
-{
-    return fx_arena_memdup(&comparison->arena, &step, sizeof(const fx_side_step *));
 }
 
 /* Whether the other side need not run this graph: target added it, or it is a backward and the other side has none. */
@@ -194,20 +188,12 @@ static void join_calls(call_partners *partners, size_t g, size_t t)
     }
 }
 
-static const fx_side_step *const *pointers_to(fx_comparison *c, const fx_side_step *steps, size_t n)
-{
-    const fx_side_step **pointers = fx_arena_calloc(&c->arena, n + 1, sizeof *pointers);
-    for (size_t i = 0; pointers != NULL && i < n; i++) {
-        pointers[i] = &steps[i];
-    }
-    return pointers;
-}
-
 /* Pairs the steps of two graphs: first those with the same weights, the rest by number. */
 static fxtap_status find_partners(fx_comparison *c, const graph_entry *golden, const graph_entry *target,
                                   call_partners *out)
 {
-    const fx_side_step *left = &c->golden.steps[golden->first_step], *right = &c->target.steps[target->first_step];
+    const fxtap_step_info *const *left = &c->golden.steps[golden->first_step];
+    const fxtap_step_info *const *right = &c->target.steps[target->first_step];
     if (golden->info == NULL || target->info == NULL ||
         (is_step_asked_for(&c->golden) && is_step_asked_for(&c->target))) {
         for (size_t i = 0; i < golden->n_steps && i < target->n_steps; i++) {
@@ -215,14 +201,10 @@ static fxtap_status find_partners(fx_comparison *c, const graph_entry *golden, c
         }
         return FXTAP_OK;
     }
-    const fx_side_step *const *first = pointers_to(c, left, golden->n_steps), *const *second = pointers_to(
-                                                                                  c, right, target->n_steps);
     fxtap_status status =
-        first == NULL || second == NULL
-            ? FXTAP_E_NOMEM
-            : fx_pair_calls(c, first, golden->n_steps, second, target->n_steps, out->of_golden, out->is_taken);
+        fx_pair_calls(c, left, golden->n_steps, right, target->n_steps, out->of_golden, out->is_taken);
     for (size_t g = 0, t = 0; g < golden->n_steps && t < target->n_steps && status == FXTAP_OK;) {
-        int64_t a = left[g].info->step, b = right[t].info->step;
+        int64_t a = left[g]->step, b = right[t]->step;
         if (a == b) {
             join_calls(out, g, t);
         }
@@ -247,14 +229,14 @@ static fxtap_status pair_steps(pairing_graphs *p, const graph_entry *golden, con
         status = find_partners(c, golden, target, &partners);
     }
     for (size_t g = 0, t = 0; (g < n_golden || t < n_target) && status == FXTAP_OK;) {
-        const fx_side_step *left = g < n_golden ? &c->golden.steps[golden->first_step + g] : NULL;
-        const fx_side_step *right = t < n_target ? &c->target.steps[target->first_step + t] : NULL;
+        const fxtap_step_info *const *left = g < n_golden ? &c->golden.steps[golden->first_step + g] : NULL;
+        const fxtap_step_info *const *right = t < n_target ? &c->target.steps[target->first_step + t] : NULL;
         if (right != NULL && partners.is_taken[t]) {
             t++; /* added together with its partner */
             continue;
         }
-        bool is_first = right == NULL || (left != NULL && (left->info == NULL || right->info == NULL ||
-                                                           left->info->step <= right->info->step));
+        bool is_first = right == NULL ||
+                        (left != NULL && (*left == NULL || *right == NULL || (*left)->step <= (*right)->step));
         if (is_first) {
             size_t partner = partners.of_golden[g++];
             right = partner == FX_MISSING ? NULL : &c->target.steps[target->first_step + partner];
@@ -264,9 +246,9 @@ static fxtap_status pair_steps(pairing_graphs *p, const graph_entry *golden, con
         }
         work.n_golden = left != NULL;
         work.n_target = right != NULL;
-        work.golden = one_step(c, left);
-        work.target = one_step(c, right);
-        status = work.golden == NULL || work.target == NULL ? FXTAP_E_NOMEM : add_group(c, &work);
+        work.golden = left;
+        work.target = right;
+        status = add_group(c, &work);
     }
     return status;
 }
@@ -306,7 +288,7 @@ static bool is_recorded(const fx_side *side, const graph_list *list)
         const graph_entry *entry = &list->items[i];
         is_one = entry->info != NULL && entry->info->has_keys;
         for (size_t k = 0; k < entry->n_steps && is_one; k++) {
-            is_one = side->steps[entry->first_step + k].info->call >= 0;
+            is_one = side->steps[entry->first_step + k]->call >= 0;
         }
     }
     return is_one;
@@ -318,14 +300,14 @@ static fxtap_status list_calls(fx_comparison *c, const fx_side *side, const grap
     for (size_t i = 0; i < list->n_items; i++) {
         n += list->items[i].n_steps;
     }
-    const fx_side_step **steps = fx_arena_calloc(&c->arena, n + 1, sizeof *steps);
+    const fxtap_step_info **steps = fx_arena_calloc(&c->arena, n + 1, sizeof *steps);
     if (steps == NULL) {
         return FXTAP_E_NOMEM;
     }
     n = 0;
     for (size_t i = 0; i < list->n_items; i++) {
         for (size_t k = 0; k < list->items[i].n_steps; k++) {
-            steps[n++] = &side->steps[list->items[i].first_step + k];
+            steps[n++] = side->steps[list->items[i].first_step + k];
         }
     }
     return fx_calls_create(&c->arena, side->reader, steps, n, c->options->step_of, out);
@@ -336,7 +318,7 @@ static bool is_one_structure(const fx_group_work *work)
     if (work->n_golden != 1 || work->n_target != 1) {
         return false;
     }
-    return fx_same_structure(work->golden[0]->info->graph, work->target[0]->info->graph);
+    return fx_same_structure(work->golden[0]->graph, work->target[0]->graph);
 }
 
 /* "3 iterations, of 1 call in golden and 2 calls in target". */
@@ -357,9 +339,9 @@ static fxtap_status describe_iterations(fx_comparison *c, const fx_calls *golden
     return c->report->steps == NULL ? FXTAP_E_NOMEM : FXTAP_OK;
 }
 
-static const fx_side_step *const *first_calls(fx_comparison *c, const fx_calls *calls)
+static const fxtap_step_info *const *first_calls(fx_comparison *c, const fx_calls *calls)
 {
-    const fx_side_step **steps = fx_arena_calloc(&c->arena, calls->n_steps + 1, sizeof *steps);
+    const fxtap_step_info **steps = fx_arena_calloc(&c->arena, calls->n_steps + 1, sizeof *steps);
     for (size_t s = 0; steps != NULL && s < calls->n_steps; s++) {
         steps[s] = calls->items[calls->first[s]];
     }
@@ -370,7 +352,7 @@ static const fx_side_step *const *first_calls(fx_comparison *c, const fx_calls *
 static fxtap_status find_iterations(fx_comparison *c, const fx_calls *golden, const fx_calls *target,
                                     call_partners *out)
 {
-    const fx_side_step *const *left = first_calls(c, golden), *const *right = first_calls(c, target);
+    const fxtap_step_info *const *left = first_calls(c, golden), *const *right = first_calls(c, target);
     if (left == NULL || right == NULL || !create_partners(c, golden->n_steps, target->n_steps, out)) {
         return FXTAP_E_NOMEM;
     }
@@ -463,8 +445,7 @@ static fxtap_status sign_graphs(const fx_side *side, graph_list *list)
     fxtap_status status = FXTAP_OK;
     for (size_t i = 0; i < list->n_items && status == FXTAP_OK; i++) {
         if (is_compiled_again(list, i)) {
-            const fx_side_step *first = &side->steps[list->items[i].first_step];
-            status = fx_sign_calls(side, &first, 1, &list->items[i].given);
+            status = fx_sign_calls(side, &side->steps[list->items[i].first_step], 1, &list->items[i].given);
         }
     }
     return status;

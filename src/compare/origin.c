@@ -273,7 +273,7 @@ static size_t target_node_of(const search *s, const fx_node_pair *node, const fx
     }
     for (size_t c = 0; c < s->nodes->group->n_target; c++) {
         const fx_exec_call *call = &s->nodes->target_calls[c];
-        if (call->step->info == tensor->step && tensor->node->order < call->n_nodes) {
+        if (call->step == tensor->step && tensor->node->order < call->n_nodes) {
             return call->first_node + tensor->node->order;
         }
     }

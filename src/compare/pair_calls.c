@@ -102,12 +102,12 @@ static fxtap_status sign_call(const fx_side *side, const fxtap_step_info *step, 
     return status;
 }
 
-fxtap_status fx_sign_calls(const fx_side *side, const fx_side_step *const *calls, size_t n, uint64_t *out)
+fxtap_status fx_sign_calls(const fx_side *side, const fxtap_step_info *const *calls, size_t n, uint64_t *out)
 {
     graph_inputs inputs = {0};
     fxtap_status status = FXTAP_OK;
     for (size_t i = 0; i < n && status == FXTAP_OK; i++) {
-        const fxtap_step_info *step = calls[i]->info;
+        const fxtap_step_info *step = calls[i];
         status = step->graph == inputs.graph ? FXTAP_OK : list_inputs(side->reader, step->graph, &inputs);
         if (status == FXTAP_OK && inputs.n > 0) {
             status = sign_call(side, step, &inputs, &out[i]);
@@ -117,8 +117,8 @@ fxtap_status fx_sign_calls(const fx_side *side, const fx_side_step *const *calls
     return status;
 }
 
-fxtap_status fx_pair_calls(fx_comparison *c, const fx_side_step *const *golden, size_t n_golden,
-                           const fx_side_step *const *target, size_t n_target, size_t *partners, bool *is_taken)
+fxtap_status fx_pair_calls(fx_comparison *c, const fxtap_step_info *const *golden, size_t n_golden,
+                           const fxtap_step_info *const *target, size_t n_target, size_t *partners, bool *is_taken)
 {
     for (size_t g = 0; g < n_golden; g++) {
         partners[g] = FX_MISSING;

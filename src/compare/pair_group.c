@@ -306,16 +306,16 @@ static fxtap_status add_report_group(const pairing *p, const fx_exec_call *golde
                                      size_t first_pair)
 {
     const fx_group_work *work = p->group->group;
-    const fx_side_step *first = golden != NULL ? golden->step : target->step;
+    const fxtap_step_info *first = golden != NULL ? golden->step : target->step;
     return fx_report_add_group(p->batch->comparison->report, &(fxtap_group){
         .rank = work->rank,
-        .graph = graph_number(first->info),
-        .target_graph = target == NULL ? 0 : graph_number(target->step->info),
-        .step = golden == NULL ? -1 : step_number(golden->step->info),
-        .target_step = target == NULL ? -1 : step_number(target->step->info),
+        .graph = graph_number(first),
+        .target_graph = target == NULL ? 0 : graph_number(target->step),
+        .step = golden == NULL ? -1 : step_number(golden->step),
+        .target_step = target == NULL ? -1 : step_number(target->step),
         .pairing = work->pairing,
         .unit = work->number,
-        .call = first->info == NULL ? -1 : first->info->call,
+        .call = first == NULL ? -1 : first->call,
         .first_pair = p->batch->first_pair + first_pair,
         .n_pairs = p->batch->n_pairs - first_pair,
     });

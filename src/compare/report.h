@@ -45,23 +45,18 @@ struct fxtap_report {
 #define FX_DETAILED 8         /* origins with a neighbourhood and a histogram; also other pairs with a histogram */
 #define FX_AROUND_GROUPS 64   /* number of groups, from the first, whose origins may have a neighbourhood */
 
-/* A step of a graph on one side that has tensors; `info` NULL: the plain files. */
-typedef struct fx_side_step {
-    const fxtap_step_info *info;
-} fx_side_step;
-
 typedef struct fx_side {
     fxtap_reader *reader;
     fxtap_tensor_query query;
-    fx_side_step *steps;
+    const fxtap_step_info **steps; /* those with tensors; NULL: the plain files. Owned */
     size_t n_steps;
 } fx_side;
 
 /* A unit of alignment: one step of a graph and one of another, or all calls of an iteration and all of another. */
 typedef struct fx_group_work {
-    const fx_side_step *const *golden; /* calls in order */
+    const fxtap_step_info *const *golden; /* calls in order */
     size_t n_golden;             /* 0: missing */
-    const fx_side_step *const *target;
+    const fxtap_step_info *const *target;
     size_t n_target;
     size_t number;               /* of the group, independent of sharding */
     int32_t rank;                /* rank number of the reported pairs */
@@ -120,10 +115,10 @@ void fx_side_close(fx_side *side);
 /* Which step of which graph is compared with which: fills comparison->groups. */
 fxtap_status fx_pair_groups(fx_comparison *comparison);
 /* A hash of each call's weights or, for a backward without weights, of its inputs; 0: unknown. */
-fxtap_status fx_sign_calls(const fx_side *side, const fx_side_step *const *calls, size_t n, uint64_t *out);
+fxtap_status fx_sign_calls(const fx_side *side, const fxtap_step_info *const *calls, size_t n, uint64_t *out);
 /* For each of golden's calls, target's call with the same inputs, or FX_MISSING; `is_taken` (zeroed) marks target's. */
-fxtap_status fx_pair_calls(fx_comparison *comparison, const fx_side_step *const *golden, size_t n_golden,
-                           const fx_side_step *const *target, size_t n_target, size_t *partners, bool *is_taken);
+fxtap_status fx_pair_calls(fx_comparison *comparison, const fxtap_step_info *const *golden, size_t n_golden,
+                           const fxtap_step_info *const *target, size_t n_target, size_t *partners, bool *is_taken);
 /* The same between the ranks of one dump, which is both sides. */
 fxtap_status fx_pair_ranks(fx_comparison *comparison);
 

@@ -7,7 +7,7 @@
 #include "util/error.h"
 #include "util/memory.h"
 
-static fxtap_status list_sets(fx_side *side)
+static fxtap_status list_steps(fx_side *side)
 {
     const fxtap_step_info **steps = NULL;
     size_t n_steps = 0;
@@ -17,13 +17,14 @@ static fxtap_status list_sets(fx_side *side)
     }
     fxtap_origin_kind kind = fxtap_reader_kind(side->reader);
     size_t n_plain = kind == FXTAP_READ_PLAIN || kind == FXTAP_READ_FILE; /* such a side is never empty */
-    side->steps = fx_calloc(n_steps + n_plain, sizeof *side->steps);
-    side->n_steps = side->steps == NULL ? 0 : n_steps + n_plain;
-    for (size_t i = 0; i < n_steps && side->n_steps > 0; i++) {
-        side->steps[i].info = steps[i];
+    side->steps = fx_realloc_array(steps, n_steps + 1, sizeof *steps);
+    if (side->steps == NULL) {
+        fx_free(steps);
+        return FXTAP_E_NOMEM;
     }
-    fx_free(steps);
-    return side->steps == NULL ? FXTAP_E_NOMEM : FXTAP_OK;
+    side->steps[n_steps] = NULL;
+    side->n_steps = n_steps + n_plain;
+    return FXTAP_OK;
 }
 
 fxtap_status fx_side_warnings(fx_comparison *comparison, const fx_side *side, const char *which)
@@ -49,7 +50,7 @@ static fxtap_status open_side(fx_comparison *comparison, fx_side *side, fxtap_re
         .io = -1,
     };
     side->reader = reader;
-    return list_sets(side);
+    return list_steps(side);
 }
 
 static int64_t rank_of(const fx_side *side, const fxtap_step_info *step)

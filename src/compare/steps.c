@@ -12,8 +12,7 @@
 
 static int compare_calls(const void *left, const void *right)
 {
-    const fxtap_step_info *a = (*(const fx_side_step *const *)left)->info,
-                          *b = (*(const fx_side_step *const *)right)->info;
+    const fxtap_step_info *a = *(const fxtap_step_info *const *)left, *b = *(const fxtap_step_info *const *)right;
     if (a->call != b->call) {
         return a->call < b->call ? -1 : 1;
     }
@@ -46,10 +45,10 @@ static fxtap_status matching_class(fxtap_reader *reader, const fx_calls *calls, 
     for (size_t i = 0; i < calls->n && *out == 0 && status == FXTAP_OK; i++) {
         const fxtap_node_info *const *nodes;
         size_t n = 0;
-        if (calls->items[i]->info->graph == before) {
+        if (calls->items[i]->graph == before) {
             continue;
         }
-        before = calls->items[i]->info->graph;
+        before = calls->items[i]->graph;
         status = fxtap_reader_nodes(reader, before, &nodes, &n);
         for (size_t k = 0; k < n && status == FXTAP_OK; k++) {
             if (fxtap_node_matches(pattern, nodes[k])) {
@@ -98,7 +97,7 @@ static void split_by_class(fx_calls *calls, uint64_t class, bool after_another)
     calls->first[calls->n_steps] = calls->n;
 }
 
-fxtap_status fx_calls_create(fx_arena *arena, fxtap_reader *reader, const fx_side_step **items, size_t n,
+fxtap_status fx_calls_create(fx_arena *arena, fxtap_reader *reader, const fxtap_step_info **items, size_t n,
                              const char *step_of, fx_calls *out)
 {
     *out = (fx_calls){.items = items, .n = n, .classes = fx_arena_calloc(arena, n + 1, sizeof *out->classes),
@@ -110,8 +109,8 @@ fxtap_status fx_calls_create(fx_arena *arena, fxtap_reader *reader, const fx_sid
     qsort(items, n, sizeof *items, compare_calls);
     fxtap_status status = FXTAP_OK;
     for (size_t i = 0; i < n && status == FXTAP_OK; i++) {
-        bool is_again = i > 0 && items[i]->info->graph == items[i - 1]->info->graph;
-        status = is_again ? FXTAP_OK : class_of(reader, items[i]->info->graph, &out->classes[i]);
+        bool is_again = i > 0 && items[i]->graph == items[i - 1]->graph;
+        status = is_again ? FXTAP_OK : class_of(reader, items[i]->graph, &out->classes[i]);
         out->classes[i] = is_again ? out->classes[i - 1] : out->classes[i];
     }
     uint64_t class = 0;
@@ -150,7 +149,7 @@ static double count_nodes(const fx_calls *calls, size_t end)
 {
     double n = 0.0;
     for (size_t i = 0; i < end; i++) {
-        n += (double)calls->items[i]->info->graph->n_nodes;
+        n += (double)calls->items[i]->graph->n_nodes;
     }
     return n;
 }

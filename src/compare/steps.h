@@ -13,7 +13,7 @@
 #include "compare/report.h"
 
 typedef struct fx_calls {
-    const fx_side_step **items; /* in order of execution */
+    const fxtap_step_info **items; /* in order of execution */
     uint64_t *classes;
     size_t n;
     size_t *first;        /* first call of each step, followed by `n` */
@@ -22,7 +22,7 @@ typedef struct fx_calls {
 } fx_calls;
 
 /* Sorts the calls, finds their classes and iterations; arrays in `arena`. `step_of`: a pattern, or NULL. */
-fxtap_status fx_calls_create(fx_arena *arena, fxtap_reader *reader, const fx_side_step **items, size_t n,
+fxtap_status fx_calls_create(fx_arena *arena, fxtap_reader *reader, const fxtap_step_info **items, size_t n,
                              const char *step_of, fx_calls *out);
 
 /* Makes the steps of both sides comparable: if their numbers differ, merges several or all into one. */
