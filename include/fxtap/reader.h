@@ -224,6 +224,14 @@ FXTAP_API fxtap_status fxtap_reader_list_step(fxtap_reader *reader, const fxtap_
                                               const fxtap_tensor_query *query, fxtap_tensor_list *list);
 FXTAP_API void fxtap_reader_release(fxtap_reader *reader);
 
+/*
+ * The recorded hash of one input of a node in each of n steps of the node's graph: far less to read than lists of these
+ * steps. 0 where the index has no such value, or where there is no index that can be read. FXTAP_E_IO, FXTAP_E_NOMEM.
+ */
+FXTAP_API fxtap_status fxtap_reader_input_hashes(fxtap_reader *reader, const fxtap_node_info *node,
+                                                 const char *position, const fxtap_step_info *const *steps, size_t n,
+                                                 fxtap_hash128 *out);
+
 FXTAP_API void fxtap_tensor_list_free(fxtap_tensor_list *list);
 FXTAP_API size_t fxtap_tensor_list_count(const fxtap_tensor_list *list);
 FXTAP_API const fxtap_tensor_info *fxtap_tensor_list_at(const fxtap_tensor_list *list, size_t i);

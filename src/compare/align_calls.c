@@ -5,9 +5,6 @@
 
 #include "util/memory.h"
 
-#define XXH_INLINE_ALL
-#include <xxhash.h>
-
 #define MOST_CELLS ((size_t)1 << 22) /* if a step has more calls, only the nodes are aligned */
 #define MOST_READ 8                  /* graph inputs examined */
 
@@ -37,7 +34,7 @@ static uint64_t sign_call(const fx_execution *execution, const fx_exec_call *cal
             weights ? fx_wiring_is_weight(execution->wiring, i) : fx_wiring_is_placeholder(execution->wiring, i);
         const fxtap_tensor_info *value = is_one ? fx_execution_value(execution, i) : NULL;
         if (value != NULL && value->has_hash) {
-            signature = XXH3_64bits_withSeed(&value->hash, sizeof value->hash, signature) | 1u;
+            signature = fx_add_to_signature(signature, value->hash);
             n++;
         }
     }

@@ -415,11 +415,18 @@ fxtap_status fx_rows_begin(fxtap_reader *reader, fx_rank *rank, const char *sql,
     if (sqlite3_prepare_v2(reader->database, sql, -1, &statement, NULL) != SQLITE_OK) {
         return database_error(reader);
     }
-    for (int i = 0; i < sqlite3_bind_parameter_count(statement); i++) {
-        sqlite3_bind_int64(statement, i + 1, parameters[i]);
-    }
-    *out = (fx_rows){.reader = reader, .statement = statement, .n_left = reader->database_bytes};
+    *out = (fx_rows){.reader = reader, .statement = statement};
+    fx_rows_restart(out, parameters);
     return FXTAP_OK;
+}
+
+void fx_rows_restart(fx_rows *rows, const int64_t *parameters)
+{
+    sqlite3_reset(rows->statement);
+    for (int i = 0; i < sqlite3_bind_parameter_count(rows->statement); i++) {
+        sqlite3_bind_int64(rows->statement, i + 1, parameters[i]);
+    }
+    rows->n_left = rows->reader->database_bytes;
 }
 
 fxtap_status fx_rows_next(fx_rows *rows, bool *more_out)

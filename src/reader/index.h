@@ -32,6 +32,8 @@ fxtap_status fx_rows_begin(fxtap_reader *reader, fx_rank *rank, const char *sql,
                            fx_rows *out);
 /* *more_out is false after the last row. Errors as above. */
 fxtap_status fx_rows_next(fx_rows *rows, bool *more_out);
+/* Begins the same query again, with other parameters. */
+void fx_rows_restart(fx_rows *rows, const int64_t *parameters);
 void fx_rows_end(fx_rows *rows);
 int64_t fx_rows_int(const fx_rows *rows, int column);
 /* Interned in the reader; "" for NULL. NULL: no memory. */

@@ -9,6 +9,7 @@
 #include "index/file_names.h"
 #include "reader/folder.h"
 #include "reader/index.h"
+#include "reader/rows.h"
 #include "reader/tensors.h"
 #include "reader/values.h"
 #include "tensor/undefined.h"
@@ -377,4 +378,62 @@ fxtap_status fx_index_has_tensors(fxtap_reader *reader, const fx_graph *graph, c
         return FXTAP_OK;
     }
     return status;
+}
+
+/* ---- hashes ---- */
+
+static const fx_slot *find_input(const fx_graph *graph, const fxtap_node_info *node, const char *position)
+{
+    for (size_t i = 0; i < graph->n_slots; i++) {
+        const fx_slot *slot = &graph->slots[i];
+        if (&slot->node->info == node && slot->io == FXTAP_INPUT && strcmp(slot->position, position) == 0) {
+            return slot;
+        }
+    }
+    return NULL;
+}
+
+static fxtap_status take_hashes(fxtap_reader *reader, const fx_graph *graph, const fx_slot *slot,
+                                const fxtap_step_info *const *steps, size_t n, fxtap_hash128 *out)
+{
+    static const char sql[] = "SELECT v.hash FROM tensor t JOIN value v ON v.id = t.value_id"
+                              " WHERE t.step_id = ?1 AND t.slot_id = ?2 ORDER BY t.stamp_us LIMIT 1";
+    fx_rows rows = {0};
+    fxtap_status status = FXTAP_OK;
+    for (size_t i = 0; i < n && status == FXTAP_OK; i++) {
+        const int64_t parameters[] = {((const fx_step *)steps[i])->id, slot->id};
+        bool has_row = false;
+        if (rows.statement == NULL) {
+            status = fx_rows_begin(reader, graph->rank, sql, parameters, &rows);
+        } else {
+            fx_rows_restart(&rows, parameters);
+        }
+        status = status == FXTAP_OK ? fx_rows_next(&rows, &has_row) : status;
+        if (has_row) {
+            out[i] = fx_rows_hash(&rows, 0);
+        }
+    }
+    fx_rows_end(&rows);
+    return status;
+}
+
+fxtap_status fxtap_reader_input_hashes(fxtap_reader *reader, const fxtap_node_info *node, const char *position,
+                                       const fxtap_step_info *const *steps, size_t n, fxtap_hash128 *out)
+{
+    FX_REQUIRE(reader);
+    FX_REQUIRE(node);
+    FX_REQUIRE(position);
+    FX_REQUIRE(steps);
+    FX_REQUIRE(out);
+    memset(out, 0, n * sizeof *out);
+    fx_graph *graph = n == 0 ? NULL : (fx_graph *)steps[0]->graph;
+    if (graph == NULL || graph->id == 0) {
+        return FXTAP_OK;
+    }
+    fxtap_status status = fx_index_load_slots(reader, graph);
+    const fx_slot *slot = status == FXTAP_OK ? find_input(graph, node, position) : NULL;
+    if (slot != NULL) {
+        status = take_hashes(reader, graph, slot, steps, n, out);
+    }
+    return status == FXTAP_E_DATABASE ? FXTAP_OK : status; /* lists of the steps warn of it */
 }
