@@ -56,23 +56,6 @@ fxtap_status fxtap_tensor_list_get(fxtap_tensor_list *list, size_t i, fxtap_tens
     return FXTAP_OK;
 }
 
-fxtap_status fxtap_tensor_load_meta(fxtap_tensor_list *list, size_t i)
-{
-    FX_REQUIRE(list);
-    fxtap_tensor_info known;
-    fxtap_status status = fxtap_tensor_list_get(list, i, &known);
-    if (status != FXTAP_OK || known.has_meta) {
-        return status;
-    }
-    fxtap_npy *npy = NULL;
-    status = fxtap_tensor_open(list, i, &npy);
-    if (status == FXTAP_OK) {
-        status = fx_tensor_take_meta(list, &list->items[i]->info, npy);
-    }
-    fxtap_npy_close(npy);
-    return status;
-}
-
 /* Counted aside, since that takes long, and put down at once. */
 static fxtap_status take_stats(fxtap_tensor_list *list, fxtap_tensor_info *info, const fxtap_npy *npy)
 {
@@ -94,12 +77,11 @@ static fxtap_status take_stats(fxtap_tensor_list *list, fxtap_tensor_info *info,
     return FXTAP_OK;
 }
 
-fxtap_status fxtap_tensor_load_stats(fxtap_tensor_list *list, size_t i)
+static fxtap_status load(fxtap_tensor_list *list, size_t i, bool with_stats)
 {
-    FX_REQUIRE(list);
     fxtap_tensor_info known;
     fxtap_status status = fxtap_tensor_list_get(list, i, &known);
-    if (status != FXTAP_OK || known.has_stats) {
+    if (status != FXTAP_OK || (with_stats ? known.has_stats : known.has_meta)) {
         return status;
     }
     fxtap_npy *npy = NULL;
@@ -107,9 +89,21 @@ fxtap_status fxtap_tensor_load_stats(fxtap_tensor_list *list, size_t i)
     if (status == FXTAP_OK && !known.has_meta) {
         status = fx_tensor_take_meta(list, &list->items[i]->info, npy);
     }
-    if (status == FXTAP_OK) {
+    if (status == FXTAP_OK && with_stats) {
         status = take_stats(list, &list->items[i]->info, npy);
     }
     fxtap_npy_close(npy);
     return status;
+}
+
+fxtap_status fxtap_tensor_load_meta(fxtap_tensor_list *list, size_t i)
+{
+    FX_REQUIRE(list);
+    return load(list, i, false);
+}
+
+fxtap_status fxtap_tensor_load_stats(fxtap_tensor_list *list, size_t i)
+{
+    FX_REQUIRE(list);
+    return load(list, i, true);
 }
