@@ -112,6 +112,40 @@ static void test_tensors(void **state)
     fxtap_reader_close(reader);
 }
 
+/* As in the lists of the steps; nothing for an output, an input without a file, or another node's position. */
+static void test_hashes_of_an_input(void **state)
+{
+    (void)state;
+    sd_write(tree_root, 0, 2);
+    fxtap_reader *reader = sr_open(tree_root);
+    const fxtap_step_info *const *steps;
+    const fxtap_node_info *const *nodes;
+    size_t n;
+    assert_int_equal(fxtap_reader_steps(reader, first_graph(reader), &steps, &n), FXTAP_OK);
+    assert_int_equal(n, 2);
+    assert_int_equal(fxtap_reader_nodes(reader, first_graph(reader), &nodes, &n), FXTAP_OK);
+    fxtap_hash128 hashes[2], none[2] = {{0, 0}, {0, 0}};
+    assert_int_equal(fxtap_reader_input_hashes(reader, nodes[1], "0", steps, 2, hashes), FXTAP_OK);
+    fxtap_tensor_list *list = sr_list(reader, NULL);
+    for (size_t i = 0; i < 2; i++) {
+        const fxtap_tensor_info *info = fxtap_tensor_list_at(list, 7 * i);
+        assert_memory_equal(&hashes[i], &info->hash, sizeof info->hash);
+    }
+    assert_memory_not_equal(&hashes[0], &hashes[1], sizeof hashes[0]);
+    fxtap_tensor_list_free(list);
+    static const struct {
+        size_t node;
+        const char *position;
+    } others[] = {{1, "2"}, {1, "dim"}, {0, "0"}};
+    for (size_t i = 0; i < 3; i++) {
+        memset(hashes, 1, sizeof hashes);
+        assert_int_equal(
+            fxtap_reader_input_hashes(reader, nodes[others[i].node], others[i].position, steps, 2, hashes), FXTAP_OK);
+        assert_memory_equal(hashes, none, sizeof none);
+    }
+    fxtap_reader_close(reader);
+}
+
 /* The index says of a file what the file says of itself. */
 static void test_index_agrees_with_files(void **state)
 {
@@ -527,6 +561,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_graph_run_and_nodes),
         TEST(test_tensors),
+        TEST(test_hashes_of_an_input),
         TEST(test_index_agrees_with_files),
         TEST(test_several_runs),
         TEST(test_a_run_without_graphs_is_not_the_latest),
