@@ -78,8 +78,8 @@ static fx_batch *create_batch(fx_comparison *comparison)
 /* ---- preparing ---- */
 
 /* Lists the tensors of some calls one after the other; the calls are allocated in the batch's arena. */
-static fxtap_status list_calls(fx_batch *batch, const fx_side *side, const fxtap_step_info *const *steps, size_t n_steps,
-                               fxtap_tensor_list *list, fx_exec_call **out)
+static fxtap_status list_calls(fx_batch *batch, const fx_side *side, const fxtap_step_info *const *steps,
+                               size_t n_steps, fxtap_tensor_list *list, fx_exec_call **out)
 {
     fx_exec_call *calls = fx_arena_calloc(&batch->arena, n_steps + 1, sizeof *calls);
     fxtap_status status = calls == NULL ? FXTAP_E_NOMEM : FXTAP_OK;

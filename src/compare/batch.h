@@ -120,10 +120,6 @@ const fxtap_neighbourhood *fx_neighbourhood(fx_arena *arena, const fx_group_node
 
 /* ---- literal.c ---- */
 
-/* Sets the detail of two literals that differ to "eps: golden 1e-05, target 0.001" or "dim: golden [1], target [1, 2]".
-   Leaves it unchanged if they are not numbers, or too many. */
-fxtap_status fx_describe_literal(fx_arena *arena, const fxtap_tensor_info *golden, const fxtap_tensor_info *target,
-                                 fxtap_pair *pair);
 
 /* ---- judge.c, run.c ---- */
 

@@ -183,7 +183,8 @@ static fxtap_status judge_statistics(fx_pair_job *job)
     return fx_job_detail(job, is_close ? FXTAP_CLOSE : FXTAP_DIFFERENT, "judged by statistics alone: there is no file");
 }
 
-/* Literals are compared by value: 2 equals 2.0. A literal that differs is a different program, not a different value.
+/*
+ * Literals are compared by value: 2 equals 2.0. A literal that differs is a different program, not a different value.
  */
 static bool settled_as_literal(fx_pair_job *job)
 {
@@ -287,11 +288,11 @@ fxtap_status fx_judge(const fx_batch *batch, size_t i, fx_judge_memory *memory)
 {
     const fx_sources *sources = &batch->sources[i];
     fx_pair_job job = {.batch = batch,
-              .comparison = batch->comparison,
-              .pair = &batch->pairs[i],
-              .golden = fx_batch_golden(batch, sources->golden),
-              .target = fx_batch_target(batch, sources->target),
-              .arena = &memory->arena};
+                       .comparison = batch->comparison,
+                       .pair = &batch->pairs[i],
+                       .golden = fx_batch_golden(batch, sources->golden),
+                       .target = fx_batch_target(batch, sources->target),
+                       .arena = &memory->arena};
     if (job.golden == NULL || job.target == NULL || job.pair->verdict == FXTAP_UNDEFINED) {
         return FXTAP_OK;
     }
@@ -302,7 +303,8 @@ fxtap_status fx_judge(const fx_batch *batch, size_t i, fx_judge_memory *memory)
         job.pair->verdict = FXTAP_REWRITTEN; /* a list of sizes, a text */
     }
     status = status == FXTAP_OK ? add_statistics(&job) : status;
+    status = status == FXTAP_OK && is_other ? fx_describe_literal(&job) : status;
     fxtap_npy_close(job.golden_file);
     fxtap_npy_close(job.target_file);
-    return status == FXTAP_OK && is_other ? fx_describe_literal(job.arena, job.golden, job.target, job.pair) : status;
+    return status;
 }

@@ -45,4 +45,12 @@ fxtap_status fx_job_open_files(fx_pair_job *job, fx_judge_memory *memory, bool *
 /* Compares the values of the open files. */
 fxtap_status fx_judge_values(fx_pair_job *job);
 
+/* ---- literal.c ---- */
+
+/*
+ * Sets the detail of two literals that differ to "eps: golden 1e-05, target 0.001" or "dim: golden [1], target [1, 2]".
+ * Leaves it unchanged if they are not numbers, or too many.
+ */
+fxtap_status fx_describe_literal(fx_pair_job *job);
+
 #endif

@@ -2,7 +2,7 @@
 #include <fcntl.h>
 #include <string.h>
 
-#include "compare/batch.h"
+#include "compare/judge.h"
 #include "tensor/npy_file.h"
 #include "tensor/values.h"
 #include "tensor/view.h"
@@ -73,11 +73,16 @@ static bool add_values(fxtap_buffer *out, const fxtap_view *view)
     return true;
 }
 
-/* From the file or, without a file, from the statistics of a single element. */
-static bool add_side(fxtap_buffer *out, const fxtap_tensor_info *tensor)
+/* From the file, which may be open, or, without a file, from the statistics of a single element. */
+static bool add_side(fxtap_buffer *out, const fxtap_tensor_info *tensor, const fxtap_npy *open_file,
+                     const fxtap_reader *reader)
 {
     fxtap_npy *file;
-    if (tensor->path != NULL && fx_npy_open_at(AT_FDCWD, tensor->path, tensor->path, 0, &file) == FXTAP_OK) {
+    if (open_file != NULL) {
+        return add_values(out, fxtap_npy_view(open_file));
+    }
+    if (tensor->path != NULL &&
+        fx_npy_open_at(AT_FDCWD, tensor->path, tensor->path, fxtap_reader_flags(reader), &file) == FXTAP_OK) {
         bool is_added = add_values(out, fxtap_npy_view(file));
         fxtap_npy_close(file);
         return is_added;
@@ -90,20 +95,19 @@ static bool add_side(fxtap_buffer *out, const fxtap_tensor_info *tensor)
     return is_number;
 }
 
-fxtap_status fx_describe_literal(fx_arena *arena, const fxtap_tensor_info *golden, const fxtap_tensor_info *target,
-                                 fxtap_pair *pair)
+fxtap_status fx_describe_literal(fx_pair_job *job)
 {
+    const fxtap_tensor_info *golden = job->golden;
     bool is_named = golden->arg_name != NULL && golden->arg_name[0] != '\0';
     fxtap_buffer out;
     fxtap_buffer_init(&out);
     fxtap_buffer_printf(&out, "%s: golden ", is_named ? golden->arg_name : golden->position);
-    bool is_complete = add_side(&out, golden);
+    bool is_complete = add_side(&out, golden, job->golden_file, job->comparison->golden.reader);
     fxtap_buffer_text(&out, ", target ");
-    is_complete = is_complete && add_side(&out, target);
+    is_complete = is_complete && add_side(&out, job->target, job->target_file, job->comparison->target.reader);
     fxtap_status status = fxtap_buffer_status(&out);
     if (is_complete && status == FXTAP_OK) {
-        pair->detail = fx_arena_strdup(arena, out.bytes);
-        status = pair->detail == NULL ? FXTAP_E_NOMEM : FXTAP_OK;
+        status = fx_job_detail(job, job->pair->verdict, out.bytes);
     }
     fxtap_buffer_clear(&out);
     return status;

@@ -118,8 +118,10 @@ fxtap_status fx_pair_groups(fx_comparison *comparison);
 uint64_t fx_add_to_signature(uint64_t signature, fxtap_hash128 hash);
 /* A signature of each call's weights or, for a backward without weights, of its inputs; 0: unknown. */
 fxtap_status fx_sign_calls(const fx_side *side, const fxtap_step_info *const *calls, size_t n, uint64_t *out);
-/* Sets, for each of golden's calls, target's call with the same inputs. `partners` (FX_MISSING) and `is_taken` (false) are
-   given as for calls without a partner. */
+/*
+ * Sets, for each of golden's calls, target's call with the same inputs. `partners` (FX_MISSING) and `is_taken` (false)
+ * are given as for calls without a partner.
+ */
 fxtap_status fx_pair_calls(fx_comparison *comparison, const fxtap_step_info *const *golden, size_t n_golden,
                            const fxtap_step_info *const *target, size_t n_target, size_t *partners, bool *is_taken);
 /* The same between the ranks of one dump, which is both sides. */
