@@ -1,4 +1,5 @@
-/* graph_use.h - everything that is done with a graph, and what has to hold of it; for the harnesses that make graphs.
+/*
+ * graph_use.h - everything that is done with a graph, and what has to hold of it; for the harnesses that make graphs.
  */
 #ifndef FUZZ_GRAPH_USE_H
 #define FUZZ_GRAPH_USE_H

@@ -1,4 +1,5 @@
-/* replay.c - a main() for the fuzzing harnesses under compilers without libFuzzer: each argument is a file or a folder.
+/*
+ * replay.c - a main() for the fuzzing harnesses under compilers without libFuzzer: each argument is a file or a folder.
  */
 #include <dirent.h>
 #include <stdint.h>

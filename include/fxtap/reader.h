@@ -235,7 +235,8 @@ FXTAP_API fxtap_status fxtap_reader_input_hashes(fxtap_reader *reader, const fxt
 FXTAP_API void fxtap_tensor_list_free(fxtap_tensor_list *list);
 FXTAP_API size_t fxtap_tensor_list_count(const fxtap_tensor_list *list);
 FXTAP_API const fxtap_tensor_info *fxtap_tensor_list_at(const fxtap_tensor_list *list, size_t i);
-/* A copy of what is known of a tensor, by any thread. What it points at lives as long as the list. FXTAP_E_NOT_FOUND.
+/*
+ * A copy of what is known of a tensor, by any thread. What it points at lives as long as the list. FXTAP_E_NOT_FOUND.
  */
 FXTAP_API fxtap_status fxtap_tensor_list_get(fxtap_tensor_list *list, size_t i, fxtap_tensor_info *out);
 

@@ -6,7 +6,8 @@
 
 #include "program.h"
 
-/* Sets effect, mutated, n_mutated, argument_names, is_undefined for a call_function target. 0, or -1 with an exception.
+/*
+ * Sets effect, mutated, n_mutated, argument_names, is_undefined for a call_function target. 0, or -1 with an exception.
  */
 int fx_effect_of(fx_state *state, PyObject *target, fx_instruction *out);
 

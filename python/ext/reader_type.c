@@ -125,7 +125,8 @@ static void dealloc(PyObject *self)
 
 /* ---- questions: answered without the GIL, as an index may be locked by another process, a disk slow ---- */
 
-/* What is asked for, and the answer. What it points to lives as long as the reader, but for what is said to be a copy.
+/*
+ * What is asked for, and the answer. What it points to lives as long as the reader, but for what is said to be a copy.
  */
 typedef struct question {
     int64_t run;

@@ -406,7 +406,8 @@ static void join_outputs(alignment *a)
     }
 }
 
-/* Unpaired results that two graphs return at the same position are the same quantity, however different their values.
+/*
+ * Unpaired results that two graphs return at the same position are the same quantity, however different their values.
  */
 static void join_results_of(alignment *a, size_t g, size_t t)
 {

@@ -1,4 +1,5 @@
-/* describe_origin.c - the texts of an origin: a literal that differs, operators in between, the target side's location.
+/*
+ * describe_origin.c - the texts of an origin: a literal that differs, operators in between, the target side's location.
  */
 #include <string.h>
 

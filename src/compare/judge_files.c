@@ -135,7 +135,8 @@ static void take_result(fxtap_pair *pair, const fx_difference_result *result)
     pair->inf_mismatched = result->inf_mismatched;
 }
 
-/* Also if only a limit in ulp is given and this dtype has no ulp: a rule that does not apply must not accept the pair.
+/*
+ * Also if only a limit in ulp is given and this dtype has no ulp: a rule that does not apply must not accept the pair.
  */
 static bool judges_elements(const fxtap_pair *pair, const fx_tolerance *tolerance)
 {

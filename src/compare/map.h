@@ -12,7 +12,8 @@ typedef struct fx_map fx_map;
 fxtap_status fx_map_load(fx_arena *arena, const char *path, const fx_map **out);
 /* The same from the file's text; `path` is for messages. */
 fxtap_status fx_map_parse(fx_arena *arena, const char *path, const char *text, size_t length, const fx_map **out);
-/* Writes the target-side name that a golden name maps to into `buffer`; returns its entry's number, from 1, or 0: none.
+/*
+ * Writes the target-side name that a golden name maps to into `buffer`; returns its entry's number, from 1, or 0: none.
  */
 size_t fx_map_apply(const fx_map *map, const char *golden_name, char *buffer, size_t buffer_bytes);
 /* Notes that an entry was used. Only called by the thread that makes pairs. */

@@ -1,4 +1,5 @@
-/* pair_group.c - makes the pairs of one group from the lists of tensors: every tensor of either side is in exactly one.
+/*
+ * pair_group.c - makes the pairs of one group from the lists of tensors: every tensor of either side is in exactly one.
  */
 #include <string.h>
 

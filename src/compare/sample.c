@@ -14,7 +14,8 @@
 #define N_SAMPLES 16
 #define WITHIN 2e-2 /* relative to the largest magnitude */
 
-/* Reads elements evenly spaced in row-major order, some of them twice if there are few; false if they are not numbers.
+/*
+ * Reads elements evenly spaced in row-major order, some of them twice if there are few; false if they are not numbers.
  */
 static bool read_samples(const fxtap_view *view, double *out)
 {

@@ -44,7 +44,8 @@ typedef struct fx_traits {
 fxtap_status fx_traits_create(fx_arena *arena, const fx_execution *golden, const fx_execution *target,
                               fx_traits out[2]);
 
-/* Relation of two recorded values. CLOSE: the same quantity and precision; ROUGHLY: may be the same in two precisions.
+/*
+ * Relation of two recorded values. CLOSE: the same quantity and precision; ROUGHLY: may be the same in two precisions.
  */
 typedef enum fx_closeness {
     FX_VALUES_UNKNOWN,
@@ -56,7 +57,8 @@ typedef enum fx_closeness {
 
 fx_closeness fx_compare_values(const fxtap_tensor_info *golden, const fxtap_tensor_info *target);
 
-/* Whether one may be a view of the other that keeps contiguous rows: equal apart from ones, or equal last dimensions.
+/*
+ * Whether one may be a view of the other that keeps contiguous rows: equal apart from ones, or equal last dimensions.
  */
 bool fx_may_be_reshaped(const fxtap_tensor_info *a, const fxtap_tensor_info *b);
 

@@ -51,7 +51,8 @@
 
 #define FX_INDEX_SCHEMA FX_INDEX_TABLES FX_INDEX_VIEW
 
-/* Made when the first row of them is written: most dumps have none, and an index without them is as good as one with.
+/*
+ * Made when the first row of them is written: most dumps have none, and an index without them is as good as one with.
  */
 #define FX_INDEX_FINDING                                                                                               \
     "CREATE TABLE IF NOT EXISTS finding(id INTEGER PRIMARY KEY, step_id INTEGER NOT NULL REFERENCES step(id),"         \

@@ -1,4 +1,5 @@
-/* test_compare_index.c - comparing dumps with an index: hashes, graph inputs, calls that follow, memory that runs out.
+/*
+ * test_compare_index.c - comparing dumps with an index: hashes, graph inputs, calls that follow, memory that runs out.
  */
 #include "support_cmocka.h"
 

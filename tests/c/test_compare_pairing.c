@@ -189,7 +189,8 @@ static const char *partner(const fxtap_report *report, const char *node)
     return NULL;
 }
 
-/* gelu against mul, erf, mul: the last one is what the line computes, and the operator that is named where it is wrong.
+/*
+ * gelu against mul, erf, mul: the last one is what the line computes, and the operator that is named where it is wrong.
  */
 static void a_region_stands_for_one_operator(void **state)
 {

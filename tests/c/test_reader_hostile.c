@@ -1,4 +1,5 @@
-/* Indexes that are damaged, foreign or hostile: a warning and reading by names, never a crash or a path that leads out.
+/*
+ * Indexes that are damaged, foreign or hostile: a warning and reading by names, never a crash or a path that leads out.
  */
 #include "support_cmocka.h"
 
