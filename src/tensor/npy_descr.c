@@ -49,6 +49,9 @@ static const struct {
 /* The letter and size of a word; the text itself if the word is unknown. */
 static const char *without_words(const char *text, bool has_order)
 {
+    if (text[0] != '\0' && text[1] >= '0' && text[1] <= '9') {
+        return text; /* "f4", as in nearly every file: not a word */
+    }
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
         if (strcmp(words[i].word, text) == 0 && (!has_order || text[1] == '\0')) {
             return words[i].means;
