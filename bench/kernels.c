@@ -144,8 +144,8 @@ static void perturb(fxtap_dtype dtype)
 
 static void bench_difference(void)
 {
-    static const fxtap_dtype dtypes[] = {FXTAP_FLOAT32, FXTAP_BFLOAT16, FXTAP_FLOAT16,
-                                         FXTAP_FLOAT64, FXTAP_INT32,    FXTAP_INT64, FXTAP_UINT8, FXTAP_COMPLEX64};
+    static const fxtap_dtype dtypes[] = {FXTAP_FLOAT32, FXTAP_BFLOAT16, FXTAP_FLOAT16, FXTAP_FLOAT64,
+                                         FXTAP_INT32,   FXTAP_INT64,    FXTAP_UINT8,   FXTAP_COMPLEX64};
     for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++) {
         fxtap_dtype saved = dtypes[i] == FXTAP_BFLOAT16 ? FXTAP_FLOAT32 : dtypes[i];
         judged = dtypes[i];

@@ -114,9 +114,9 @@ static void run_block(block *b, const char *bug)
 
 static void free_block(block *b)
 {
-    tensor *const owners[] = {&b->x,         &b->norm_weight, &b->norm_bias, &b->up_weight, &b->up_bias,
-                              &b->down_weight, &b->down_bias, &b->normal,    &b->mean,      &b->rstd,
-                              &b->up,        &b->active,      &b->down,      &b->out};
+    tensor *const owners[] = {&b->x,           &b->norm_weight, &b->norm_bias, &b->up_weight, &b->up_bias,
+                              &b->down_weight, &b->down_bias,   &b->normal,    &b->mean,      &b->rstd,
+                              &b->up,          &b->active,      &b->down,      &b->out};
     for (size_t i = 0; i < sizeof owners / sizeof owners[0]; i++) {
         free(owners[i]->values);
     }

@@ -112,8 +112,8 @@ static inline void addmm(tensor *out, const tensor *bias, const tensor *x, const
         for (int64_t j = 0; j < out->shape[1]; j++) {
             double sum = (double)bias->values[j];
             for (int64_t k = 0; k < x->shape[1]; k++) {
-                sum += (double)x->values[i * x->shape[1] + k] *
-                       (double)w->values[k * w->strides[0] + j * w->strides[1]];
+                sum +=
+                    (double)x->values[i * x->shape[1] + k] * (double)w->values[k * w->strides[0] + j * w->strides[1]];
             }
             out->values[i * out->shape[1] + j] = (float)sum;
         }
@@ -182,7 +182,7 @@ static inline fxtap_node add_node_at(const char *stack_trace, fxtap_graph *graph
 #define LINE_TEXT(line) TEXT_OF(line)
 #define HERE "  File \"" __FILE__ "\", line " LINE_TEXT(__LINE__) ", in make_graph\n"
 #define add_input(graph, name, t) add_node_at(HERE, graph, FXTAP_OP_PLACEHOLDER, name, name, NULL, 0, t)
-#define add_call(graph, name, target, args, n_args, t) \
+#define add_call(graph, name, target, args, n_args, t)                                                                 \
     add_node_at(HERE, graph, FXTAP_OP_CALL_FUNCTION, name, target, args, n_args, t)
 
 /* ---- the dump ---- */

@@ -178,10 +178,14 @@ static void edit(sqlite3 *db, cursor *c)
     char table[64], column[64], sql[512];
     uint8_t what = next(c), row = next(c);
     sqlite3_stmt *statement = NULL;
-    if (!pick(db, "SELECT name FROM sqlite_schema WHERE type = 'table' LIMIT 1 OFFSET ?1 %"
-                  " (SELECT count(*) FROM sqlite_schema WHERE type = 'table')", NULL, next(c), table) ||
-        !pick(db, "SELECT name FROM pragma_table_info(?2) LIMIT 1 OFFSET ?1 %"
-                  " (SELECT count(*) FROM pragma_table_info(?2))", table, next(c), column)) {
+    if (!pick(db,
+              "SELECT name FROM sqlite_schema WHERE type = 'table' LIMIT 1 OFFSET ?1 %"
+              " (SELECT count(*) FROM sqlite_schema WHERE type = 'table')",
+              NULL, next(c), table) ||
+        !pick(db,
+              "SELECT name FROM pragma_table_info(?2) LIMIT 1 OFFSET ?1 %"
+              " (SELECT count(*) FROM pragma_table_info(?2))",
+              table, next(c), column)) {
         return;
     }
     bool keyed = strcmp(table, "tensor") != 0; /* WITHOUT ROWID */

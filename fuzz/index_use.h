@@ -80,8 +80,8 @@ static inline void look_at_graphs(fxtap_reader *reader)
 
 static inline void look_at_tensors(fxtap_reader *reader, const index_folder *folder)
 {
-    fxtap_tensor_query query = {.struct_size = sizeof query, .run = -1, .rank = -1, .graph = -1, .step = -1,
-                                .with_incomplete = true, .io = -1};
+    fxtap_tensor_query query = {
+        .struct_size = sizeof query, .run = -1, .rank = -1, .graph = -1, .step = -1, .with_incomplete = true, .io = -1};
     fxtap_tensor_list *list = NULL;
     check(fxtap_reader_tensors(reader, &query, &list) == FXTAP_OK);
     for (size_t i = 0; i < fxtap_tensor_list_count(list); i++) {

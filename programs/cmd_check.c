@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "describe.h"
 #include "command.h"
+#include "describe.h"
 #include "select.h"
 #include "text.h"
 
@@ -22,17 +22,28 @@ typedef struct check_options {
 static const char *kind_text(fxtap_problem_kind kind)
 {
     switch (kind) {
-    case FXTAP_PROBLEM_MISSING_FILE: return "missing";
-    case FXTAP_PROBLEM_BAD_FILE: return "damaged";
-    case FXTAP_PROBLEM_UNINDEXED: return "unknown";
-    case FXTAP_PROBLEM_HASH: return "changed";
-    case FXTAP_PROBLEM_PARTIAL_STEP: return "partial step";
-    case FXTAP_PROBLEM_FAILED_STEP: return "failed step";
-    case FXTAP_PROBLEM_NON_FINITE: return "non-finite";
-    case FXTAP_PROBLEM_TRAILING: return "trailing bytes";
-    case FXTAP_PROBLEM_INDEX: return "index";
-    case FXTAP_PROBLEM_UNDECLARED_WRITE: return "undeclared write";
-    case FXTAP_PROBLEM_UNWRITTEN_READ: return "unwritten read";
+    case FXTAP_PROBLEM_MISSING_FILE:
+        return "missing";
+    case FXTAP_PROBLEM_BAD_FILE:
+        return "damaged";
+    case FXTAP_PROBLEM_UNINDEXED:
+        return "unknown";
+    case FXTAP_PROBLEM_HASH:
+        return "changed";
+    case FXTAP_PROBLEM_PARTIAL_STEP:
+        return "partial step";
+    case FXTAP_PROBLEM_FAILED_STEP:
+        return "failed step";
+    case FXTAP_PROBLEM_NON_FINITE:
+        return "non-finite";
+    case FXTAP_PROBLEM_TRAILING:
+        return "trailing bytes";
+    case FXTAP_PROBLEM_INDEX:
+        return "index";
+    case FXTAP_PROBLEM_UNDECLARED_WRITE:
+        return "undeclared write";
+    case FXTAP_PROBLEM_UNWRITTEN_READ:
+        return "unwritten read";
     }
     return "";
 }

@@ -22,7 +22,7 @@ typedef struct request {
     const char *rules_path;
     const char *paths[N_FORMATS]; /* NULL: not requested */
     const char *shard;            /* "K/N" */
-    int64_t n_threads; /* -1: not given */
+    int64_t n_threads;            /* -1: not given */
     bool across_ranks;
     bool force;
     bool quiet;

@@ -35,8 +35,12 @@ static void list_graphs(const fxtap_reader *reader, const fxtap_graph_info *cons
     text_table *table = table_create(columns, sizeof columns / sizeof *columns);
     for (size_t i = 0; i < n_graphs; i++) {
         const fxtap_graph_info *graph = graphs[i];
-        const long long numbers[] = {graph->graph, fxtap_reader_rank(reader, graph->rank_i)->rank, graph->run,
-                                     0, (long long)graph->n_nodes, (long long)graph->n_dumped};
+        const long long numbers[] = {graph->graph,
+                                     fxtap_reader_rank(reader, graph->rank_i)->rank,
+                                     graph->run,
+                                     0,
+                                     (long long)graph->n_nodes,
+                                     (long long)graph->n_dumped};
         for (size_t column = 0; column < 6; column++) {
             char text[24];
             snprintf(text, sizeof text, "%lld", numbers[column]);
@@ -249,8 +253,8 @@ static fxtap_status print_graph(fxtap_reader *reader, const graph_options *optio
 static fxtap_status find_record(fxtap_reader *reader, const graph_options *options, const fxtap_graph_info *info,
                                 const fxtap_graph **out, fxtap_graph **part_out)
 {
-    fxtap_select_options select = {.struct_size = sizeof select, .around = options->around, .op = options->op,
-                                   .module = options->module};
+    fxtap_select_options select = {
+        .struct_size = sizeof select, .around = options->around, .op = options->op, .module = options->module};
     select.hops = options->hops > UINT32_MAX ? UINT32_MAX : (uint32_t)options->hops;
     fxtap_status status = fxtap_reader_record(reader, info, out);
     if (status == FXTAP_OK && (select.around != NULL || select.op != NULL || select.module != NULL)) {

@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "command.h"
 #include "describe.h"
 #include "ls.h"
-#include "command.h"
 #include "text.h"
 
 #define DIGITS 4
@@ -76,8 +76,8 @@ static void print_overview(fxtap_buffer *out, fxtap_reader *reader, const ls_opt
                            const fxtap_graph_info *const *graphs, size_t n_graphs)
 {
     static const table_column columns[] = {
-        {"rank", true, ELIDE_NEVER, 0, 0},  {"run", true, ELIDE_NEVER, 0, 0},   {"graph", true, ELIDE_NEVER, 0, 0},
-        {"kind", false, ELIDE_NEVER, 0, 1}, {"nodes", true, ELIDE_NEVER, 0, 2}, {"dumped", true, ELIDE_NEVER, 0, 3},
+        {"rank", true, ELIDE_NEVER, 0, 0},  {"run", true, ELIDE_NEVER, 0, 0},    {"graph", true, ELIDE_NEVER, 0, 0},
+        {"kind", false, ELIDE_NEVER, 0, 1}, {"nodes", true, ELIDE_NEVER, 0, 2},  {"dumped", true, ELIDE_NEVER, 0, 3},
         {"steps", true, ELIDE_NEVER, 0, 0}, {"a step", true, ELIDE_NEVER, 0, 1},
     };
     text_table *table = table_create(columns, sizeof columns / sizeof *columns);
@@ -93,11 +93,9 @@ static void print_overview(fxtap_buffer *out, fxtap_reader *reader, const ls_opt
 /* ---- operators ---- */
 
 static const table_column operator_columns[] = {
-    {"#", true, ELIDE_NEVER, 0, 0},          {"node", false, ELIDE_NAME, 14, 0},
-    {"target", false, ELIDE_MIDDLE, 16, 0},  {"output", false, ELIDE_TYPE, 12, 0},
-    {"mean", true, ELIDE_NEVER, 0, 3},       {"std", true, ELIDE_NEVER, 0, 2},
-    {"absmax", true, ELIDE_NEVER, 0, 5},     {"", false, ELIDE_NEVER, 0, 0},
-    {"source", false, ELIDE_START, 15, 4},
+    {"#", true, ELIDE_NEVER, 0, 0},       {"node", false, ELIDE_NAME, 14, 0}, {"target", false, ELIDE_MIDDLE, 16, 0},
+    {"output", false, ELIDE_TYPE, 12, 0}, {"mean", true, ELIDE_NEVER, 0, 3},  {"std", true, ELIDE_NEVER, 0, 2},
+    {"absmax", true, ELIDE_NEVER, 0, 5},  {"", false, ELIDE_NEVER, 0, 0},     {"source", false, ELIDE_START, 15, 4},
 };
 
 static void take_number(text_table *table, fxtap_buffer *cell, double value)
@@ -226,11 +224,9 @@ static bool print_operators(fxtap_buffer *out, fxtap_reader *reader, const ls_op
 /* ---- every tensor ---- */
 
 static const table_column tensor_columns[] = {
-    {"#", true, ELIDE_NEVER, 0, 0},        {"node", false, ELIDE_NAME, 10, 0},
-    {"tensor", false, ELIDE_END, 8, 0},    {"argument", false, ELIDE_END, 6, 4},
-    {"type", false, ELIDE_TYPE, 12, 0},    {"mean", true, ELIDE_NEVER, 0, 3},
-    {"std", true, ELIDE_NEVER, 0, 2},      {"absmax", true, ELIDE_NEVER, 0, 5},
-    {"", false, ELIDE_NEVER, 0, 0},
+    {"#", true, ELIDE_NEVER, 0, 0},       {"node", false, ELIDE_NAME, 10, 0},  {"tensor", false, ELIDE_END, 8, 0},
+    {"argument", false, ELIDE_END, 6, 4}, {"type", false, ELIDE_TYPE, 12, 0},  {"mean", true, ELIDE_NEVER, 0, 3},
+    {"std", true, ELIDE_NEVER, 0, 2},     {"absmax", true, ELIDE_NEVER, 0, 5}, {"", false, ELIDE_NEVER, 0, 0},
 };
 
 /* One number, whose statistics are itself, but for its sign. */
@@ -323,8 +319,7 @@ static void print_tensors(fxtap_buffer *out, const fxtap_tensor_list *list, cons
 
 /* ---- graphs ---- */
 
-static int print_step(fxtap_buffer *out, fxtap_reader *reader, const ls_options *options,
-                      const fxtap_step_info *step)
+static int print_step(fxtap_buffer *out, fxtap_reader *reader, const ls_options *options, const fxtap_step_info *step)
 {
     fxtap_tensor_list *list = list_step(reader, &options->chosen, step);
     if (list == NULL) {

@@ -9,8 +9,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "options.h"
 #include "command.h"
+#include "options.h"
 
 typedef struct run_options {
     const char *type;

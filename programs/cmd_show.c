@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "describe.h"
 #include "command.h"
+#include "describe.h"
 #include "select.h"
 #include "text.h"
 #include "values.h"

@@ -3,11 +3,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "command.h"
 #include "describe.h"
 #include "fxtap/npy.h"
 #include "fxtap/reader.h"
 #include "options.h"
-#include "command.h"
 #include "text.h"
 
 typedef struct stat_options {

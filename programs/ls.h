@@ -7,9 +7,9 @@
 
 typedef struct ls_options {
     selection chosen;
-    bool is_long;  /* every tensor */
-    bool all;      /* nodes that were not dumped, with the reason; incomplete steps in JSON and CSV */
-    bool nodes;    /* JSON and CSV: a row a node */
+    bool is_long; /* every tensor */
+    bool all;     /* nodes that were not dumped, with the reason; incomplete steps in JSON and CSV */
+    bool nodes;   /* JSON and CSV: a row a node */
     bool json;
     bool csv;
     bool no_stats; /* do not read files for statistics */

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "command.h"
 #include "describe.h"
 #include "ls.h"
-#include "command.h"
 
 static const char *const io_names[] = {"INPUT", "OUTPUT", "INOUT"};
 static const char *const kind_names[] = {"", "indexed", "named", "plain", "file"};
@@ -41,8 +41,7 @@ static fxtap_tensor_list *list_all(fxtap_reader *reader, const ls_options *optio
 static bool is_listed(const ls_options *options, const fxtap_node_info *node)
 {
     const char *pattern = options->chosen.pattern;
-    return (options->all || node->skipped == NULL) &&
-           (pattern == NULL || fxtap_node_matches(pattern, node));
+    return (options->all || node->skipped == NULL) && (pattern == NULL || fxtap_node_matches(pattern, node));
 }
 
 /* ---- JSON ---- */
@@ -238,8 +237,8 @@ int ls_print_json(fxtap_reader *reader, const ls_options *options)
         json_graph(&json, reader, graphs[i]);
     }
     fxtap_json_end_array(&json);
-    int result = options->nodes ? json_nodes(&json, reader, options, graphs, n_graphs)
-                                : json_tensors(&json, reader, options);
+    int result =
+        options->nodes ? json_nodes(&json, reader, options, graphs, n_graphs) : json_tensors(&json, reader, options);
     json_warnings(&json, reader);
     fxtap_json_end_object(&json);
     fxtap_buffer_text(&out, "\n");
@@ -323,9 +322,10 @@ static void csv_stats(fxtap_buffer *out, const fxtap_stats *stats)
 }
 
 static const char *const tensor_names[] = {
-    "rank", "run", "graph", "step", "order", "node", "target", "io", "position", "argument", "dtype", "shape", "bytes",
-    "min", "max", "abs_max", "mean", "std", "rms", "l2_norm", "count", "nan", "pos_inf", "neg_inf", "zero", "skipped",
-    "source_file", "source_line", "module_path", "hash", "path"};
+    "rank",     "run",      "graph",       "step",        "order",       "node", "target",  "io",
+    "position", "argument", "dtype",       "shape",       "bytes",       "min",  "max",     "abs_max",
+    "mean",     "std",      "rms",         "l2_norm",     "count",       "nan",  "pos_inf", "neg_inf",
+    "zero",     "skipped",  "source_file", "source_line", "module_path", "hash", "path"};
 enum { N_PLACE_FIELDS = 10, N_STATS_FIELDS = 12 };
 
 static void csv_tensor_place(fxtap_buffer *out, const fxtap_reader *reader, const fxtap_tensor_info *info)
@@ -403,9 +403,9 @@ static void csv_node(fxtap_buffer *out, const fxtap_reader *reader, const fxtap_
 
 static int csv_nodes(fxtap_buffer *out, fxtap_reader *reader, const ls_options *options)
 {
-    static const char *const names[] = {"rank", "run", "graph", "order", "node", "target", "source_file",
-                                        "source_line", "source_function", "source_code", "module_path",
-                                        "module_type", "skipped"};
+    static const char *const names[] = {"rank",        "run",         "graph",       "order",           "node",
+                                        "target",      "source_file", "source_line", "source_function", "source_code",
+                                        "module_path", "module_type", "skipped"};
     const fxtap_graph_info **graphs;
     size_t n_graphs;
     if (!select_graphs(reader, &options->chosen, &graphs, &n_graphs)) {

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ls.h"
 #include "command.h"
+#include "ls.h"
 
 const char ls_sort_keys[] = "order, node, target, bytes, absmax, mean, std, nonfinite";
 

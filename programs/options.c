@@ -62,10 +62,17 @@ static bool take_value(const command_usage *usage, const option_spec *option, co
     option_pair *pair = option->target;
     switch (option->kind) {
     case OPTION_HEADING:
-    case OPTION_REST: return true;
-    case OPTION_FLAG: *(bool *)option->target = true; return true;
-    case OPTION_TEXT: *(const char **)option->target = text; return true;
-    case OPTION_TEXTS: take_one_of_many(option->target, text); return true;
+    case OPTION_REST:
+        return true;
+    case OPTION_FLAG:
+        *(bool *)option->target = true;
+        return true;
+    case OPTION_TEXT:
+        *(const char **)option->target = text;
+        return true;
+    case OPTION_TEXTS:
+        take_one_of_many(option->target, text);
+        return true;
     case OPTION_INT:
         if (parse_int64(text, 0, INT64_MAX, option->target)) {
             return true;
@@ -123,8 +130,8 @@ static void make_tables(const command_usage *usage, char *letters, struct option
             continue;
         }
         bool has_value = option->kind != OPTION_FLAG && option->kind != OPTION_REST;
-        *table++ = (struct option){option->name, has_value ? required_argument : no_argument, NULL,
-                                   FIRST_CODE + (int)i};
+        *table++ =
+            (struct option){option->name, has_value ? required_argument : no_argument, NULL, FIRST_CODE + (int)i};
         if (option->letter != 0) {
             *letters++ = option->letter;
             if (has_value) {

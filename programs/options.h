@@ -9,14 +9,14 @@
 #include <stdint.h>
 
 typedef enum option_kind {
-    OPTION_FLAG,   /* bool * */
-    OPTION_TEXT,   /* const char ** */
-    OPTION_INT,    /* int64_t *, >= 0 */
-    OPTION_AMOUNT, /* double *, finite and >= 0 */
-    OPTION_PAIR,   /* option_pair * */
-    OPTION_TEXTS,  /* text_list *: may be repeated */
+    OPTION_FLAG,    /* bool * */
+    OPTION_TEXT,    /* const char ** */
+    OPTION_INT,     /* int64_t *, >= 0 */
+    OPTION_AMOUNT,  /* double *, finite and >= 0 */
+    OPTION_PAIR,    /* option_pair * */
+    OPTION_TEXTS,   /* text_list *: may be repeated */
     OPTION_HEADING, /* not an option: a line of the help */
-    OPTION_REST    /* it and everything after it are operands: run's -m MODULE ARGS */
+    OPTION_REST     /* it and everything after it are operands: run's -m MODULE ARGS */
 } option_kind;
 
 typedef struct text_list {
@@ -44,7 +44,7 @@ typedef struct command_usage {
     const char *about;    /* whole lines */
     const option_spec *options;
     size_t n_options;
-    const char *more;    /* whole lines after the options, or NULL */
+    const char *more;      /* whole lines after the options, or NULL */
     bool stops_at_operand; /* stop at the first operand: run's script and its arguments */
 } command_usage;
 

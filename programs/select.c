@@ -37,8 +37,7 @@ fxtap_tensor_query query_of(const selection *chosen)
 static bool is_selected(const fxtap_reader *reader, const selection *chosen, const fxtap_graph_info *graph)
 {
     int64_t rank = fxtap_reader_rank(reader, graph->rank_i)->rank;
-    return (chosen->rank < 0 || rank == chosen->rank) &&
-           (chosen->graph < 0 || (int64_t)graph->graph == chosen->graph);
+    return (chosen->rank < 0 || rank == chosen->rank) && (chosen->graph < 0 || (int64_t)graph->graph == chosen->graph);
 }
 
 static void complain_of_selection(const selection *chosen, const char *path)
@@ -93,8 +92,8 @@ static bool find_step(fxtap_reader *reader, int64_t step, const fxtap_graph_info
                 return true;
             }
             *last_out = steps[j]->step > *last_out ? steps[j]->step : *last_out;
-            *first_out = *first_out < 0 || (steps[j]->step >= 0 && steps[j]->step < *first_out) ? steps[j]->step
-                                                                                                : *first_out;
+            *first_out =
+                *first_out < 0 || (steps[j]->step >= 0 && steps[j]->step < *first_out) ? steps[j]->step : *first_out;
         }
     }
     return false;
@@ -137,8 +136,8 @@ const fxtap_node_info *find_in_graph(fxtap_reader *reader, const fxtap_graph_inf
     return NULL;
 }
 
-void complain_of_node(fxtap_reader *reader, const fxtap_graph_info *const *graphs, size_t n_graphs,
-                      int64_t graph, const char *name)
+void complain_of_node(fxtap_reader *reader, const fxtap_graph_info *const *graphs, size_t n_graphs, int64_t graph,
+                      const char *name)
 {
     char where[32] = ""; /* "graph 2 of " */
     const char **names = NULL;
@@ -201,10 +200,14 @@ fxtap_tensor_list *list_step(fxtap_reader *reader, const selection *chosen, cons
 const char *graph_kind_name(fxtap_graph_kind kind)
 {
     switch (kind) {
-    case FXTAP_GRAPH_INFERENCE: return "inference";
-    case FXTAP_GRAPH_FORWARD: return "forward";
-    case FXTAP_GRAPH_BACKWARD: return "backward";
-    case FXTAP_GRAPH_SUBGRAPH: return "subgraph";
+    case FXTAP_GRAPH_INFERENCE:
+        return "inference";
+    case FXTAP_GRAPH_FORWARD:
+        return "forward";
+    case FXTAP_GRAPH_BACKWARD:
+        return "backward";
+    case FXTAP_GRAPH_SUBGRAPH:
+        return "subgraph";
     }
     return "";
 }

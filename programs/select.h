@@ -16,14 +16,19 @@ typedef struct selection {
     const char *pattern; /* NULL: all */
 } selection;
 
-#define SELECTION_NONE {.run = 0, .rank = -1, .graph = -1, .step = -1}
+#define SELECTION_NONE                                                                                                 \
+    {                                                                                                                  \
+        .run = 0, .rank = -1, .graph = -1, .step = -1                                                                  \
+    }
 
 /* Entries of an option table; `s` is a selection. */
 #define SELECTION_OPTIONS(s)                                                                                           \
     {'g', "graph", OPTION_INT, &(s).graph, "G", "only graph_G"},                                                       \
         {'s', "step", OPTION_INT, &(s).step, "N", "only that step"},                                                   \
         {'r', "rank", OPTION_INT, &(s).rank, "R", "only that rank"},                                                   \
-        {0, "run", OPTION_INT, &(s).run, "N", "only that run (a process that wrote here), from 1;\nelse the latest"}
+    {                                                                                                                  \
+        0, "run", OPTION_INT, &(s).run, "N", "only that run (a process that wrote here), from 1;\nelse the latest"     \
+    }
 
 /* Returns an open reader, or NULL after printing an error. */
 fxtap_reader *open_dump(const char *path);

@@ -124,10 +124,14 @@ static size_t total_width(const size_t *widths, size_t n)
 static int turn_to_shrink(column_elide elide, bool names_too)
 {
     switch (elide) {
-    case ELIDE_NEVER: return 0;
-    case ELIDE_NAME: return names_too ? 1 : 0;
-    case ELIDE_START: return 3;
-    default: return 2;
+    case ELIDE_NEVER:
+        return 0;
+    case ELIDE_NAME:
+        return names_too ? 1 : 0;
+    case ELIDE_START:
+        return 3;
+    default:
+        return 2;
     }
 }
 

@@ -18,10 +18,10 @@ typedef enum column_elide {
 
 typedef struct table_column {
     const char *title;
-    bool is_right;      /* aligned */
+    bool is_right; /* aligned */
     column_elide elide;
-    size_t least;       /* minimum width when elided */
-    int importance;     /* 0: never removed; else the lowest goes first; 5 goes after names were elided */
+    size_t least;   /* minimum width when elided */
+    int importance; /* 0: never removed; else the lowest goes first; 5 goes after names were elided */
 } table_column;
 
 typedef struct text_table text_table;

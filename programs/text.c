@@ -92,10 +92,17 @@ static bool is_deceptive(wint_t c)
 static void append_escaped_byte(fxtap_buffer *out, unsigned char byte)
 {
     switch (byte) {
-    case '\n': fxtap_buffer_text(out, "\\n"); break;
-    case '\t': fxtap_buffer_text(out, "\\t"); break;
-    case '\r': fxtap_buffer_text(out, "\\r"); break;
-    default: fxtap_buffer_printf(out, "\\x%02x", byte);
+    case '\n':
+        fxtap_buffer_text(out, "\\n");
+        break;
+    case '\t':
+        fxtap_buffer_text(out, "\\t");
+        break;
+    case '\r':
+        fxtap_buffer_text(out, "\\r");
+        break;
+    default:
+        fxtap_buffer_printf(out, "\\x%02x", byte);
     }
 }
 
@@ -297,11 +304,11 @@ void text_append_number(fxtap_buffer *out, double value, int digits)
 static const char *short_dtype(fxtap_dtype dtype)
 {
     static const char *const names[FXTAP_DTYPE_COUNT] = {
-        [FXTAP_BOOL] = "b8",       [FXTAP_UINT8] = "u8",       [FXTAP_UINT16] = "u16",   [FXTAP_UINT32] = "u32",
-        [FXTAP_UINT64] = "u64",    [FXTAP_INT8] = "i8",        [FXTAP_INT16] = "i16",    [FXTAP_INT32] = "i32",
-        [FXTAP_INT64] = "i64",     [FXTAP_FLOAT16] = "f16",    [FXTAP_BFLOAT16] = "bf16", [FXTAP_FLOAT32] = "f32",
-        [FXTAP_FLOAT64] = "f64",   [FXTAP_COMPLEX32] = "c32",  [FXTAP_COMPLEX64] = "c64",
-        [FXTAP_COMPLEX128] = "c128", [FXTAP_STRING] = "str",
+        [FXTAP_BOOL] = "b8",     [FXTAP_UINT8] = "u8",      [FXTAP_UINT16] = "u16",    [FXTAP_UINT32] = "u32",
+        [FXTAP_UINT64] = "u64",  [FXTAP_INT8] = "i8",       [FXTAP_INT16] = "i16",     [FXTAP_INT32] = "i32",
+        [FXTAP_INT64] = "i64",   [FXTAP_FLOAT16] = "f16",   [FXTAP_BFLOAT16] = "bf16", [FXTAP_FLOAT32] = "f32",
+        [FXTAP_FLOAT64] = "f64", [FXTAP_COMPLEX32] = "c32", [FXTAP_COMPLEX64] = "c64", [FXTAP_COMPLEX128] = "c128",
+        [FXTAP_STRING] = "str",
     };
     return names[dtype] != NULL ? names[dtype] : fxtap_dtype_name(dtype);
 }

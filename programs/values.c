@@ -6,16 +6,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fxtap/stats.h"
 #include "command.h"
+#include "fxtap/stats.h"
 #include "text.h"
 
-#define EDGE 3          /* values shown at each end of an axis */
-#define MAX_WHOLE 8     /* an axis of this length is shown whole, and a list on one line */
-#define CELL 12         /* columns of a value in a matrix */
+#define EDGE 3      /* values shown at each end of an axis */
+#define MAX_WHOLE 8 /* an axis of this length is shown whole, and a list on one line */
+#define CELL 12     /* columns of a value in a matrix */
 #define CHUNK ((size_t)4096)
 #define N_BINS 12
-#define FEWEST 16       /* minimum number of values for a histogram */
+#define FEWEST 16 /* minimum number of values for a histogram */
 #define DIGITS 5
 
 /* A value of a saved dtype. */
@@ -51,20 +51,36 @@ static double to_double(fxtap_dtype saved, const element *e, double *imag_out)
     *imag_out = 0.0;
     switch (saved) {
     case FXTAP_BOOL:
-    case FXTAP_UINT8: return e->u8;
-    case FXTAP_UINT16: return e->u16;
-    case FXTAP_UINT32: return e->u32;
-    case FXTAP_UINT64: return (double)e->u64;
-    case FXTAP_INT8: return e->i8;
-    case FXTAP_INT16: return e->i16;
-    case FXTAP_INT32: return e->i32;
-    case FXTAP_INT64: return (double)e->i64;
-    case FXTAP_FLOAT16: return half_to_double(e->u16);
-    case FXTAP_FLOAT32: return (double)e->f32;
-    case FXTAP_FLOAT64: return e->f64;
-    case FXTAP_COMPLEX64: *imag_out = (double)e->c64[1]; return (double)e->c64[0];
-    case FXTAP_COMPLEX128: *imag_out = e->c128[1]; return e->c128[0];
-    default: return NAN;
+    case FXTAP_UINT8:
+        return e->u8;
+    case FXTAP_UINT16:
+        return e->u16;
+    case FXTAP_UINT32:
+        return e->u32;
+    case FXTAP_UINT64:
+        return (double)e->u64;
+    case FXTAP_INT8:
+        return e->i8;
+    case FXTAP_INT16:
+        return e->i16;
+    case FXTAP_INT32:
+        return e->i32;
+    case FXTAP_INT64:
+        return (double)e->i64;
+    case FXTAP_FLOAT16:
+        return half_to_double(e->u16);
+    case FXTAP_FLOAT32:
+        return (double)e->f32;
+    case FXTAP_FLOAT64:
+        return e->f64;
+    case FXTAP_COMPLEX64:
+        *imag_out = (double)e->c64[1];
+        return (double)e->c64[0];
+    case FXTAP_COMPLEX128:
+        *imag_out = e->c128[1];
+        return e->c128[0];
+    default:
+        return NAN;
     }
 }
 
@@ -73,7 +89,9 @@ static void append_element(fxtap_buffer *out, fxtap_dtype saved, const element *
     double imag;
     double real = to_double(saved, e, &imag);
     switch (fxtap_dtype_class_of(saved)) {
-    case FXTAP_CLASS_BOOL: fxtap_buffer_text(out, e->u8 != 0 ? "True" : "False"); break;
+    case FXTAP_CLASS_BOOL:
+        fxtap_buffer_text(out, e->u8 != 0 ? "True" : "False");
+        break;
     case FXTAP_CLASS_UINT:
     case FXTAP_CLASS_INT:
         if (saved == FXTAP_UINT64) {
@@ -88,7 +106,8 @@ static void append_element(fxtap_buffer *out, fxtap_dtype saved, const element *
         text_append_number(out, imag, DIGITS);
         fxtap_buffer_text(out, "j");
         break;
-    default: text_append_number(out, real, DIGITS);
+    default:
+        text_append_number(out, real, DIGITS);
     }
 }
 

@@ -33,18 +33,18 @@ typedef struct fxtap_report fxtap_report;
 
 /* Pinned: JSON and CSV contain their names. */
 typedef enum fxtap_verdict {
-    FXTAP_SAME = 0,            /* identical bits, or equal in value */
-    FXTAP_CLOSE = 1,           /* within the tolerance */
-    FXTAP_DIFFERENT = 2,       /* outside the tolerance */
+    FXTAP_SAME = 0,      /* identical bits, or equal in value */
+    FXTAP_CLOSE = 1,     /* within the tolerance */
+    FXTAP_DIFFERENT = 2, /* outside the tolerance */
     FXTAP_SHAPE_MISMATCH = 3,
-    FXTAP_DTYPE_MISMATCH = 4,  /* dtypes of different classes: an integer against a float */
-    FXTAP_UNREADABLE = 5,      /* a file of either side cannot be read */
+    FXTAP_DTYPE_MISMATCH = 4, /* dtypes of different classes: an integer against a float */
+    FXTAP_UNREADABLE = 5,     /* a file of either side cannot be read */
     FXTAP_ONLY_GOLDEN = 6,
     FXTAP_ONLY_TARGET = 7,
-    FXTAP_SKIPPED = 8,         /* not saved at capture, on one side or both */
-    FXTAP_UNDEFINED = 9,       /* uninitialised memory: never judged */
-    FXTAP_NOT_COMPARED = 10,   /* the comparison stopped earlier (fail_fast) */
-    FXTAP_REWRITTEN = 11,      /* a literal in the code that differs: if it matters, results differ too */
+    FXTAP_SKIPPED = 8,       /* not saved at capture, on one side or both */
+    FXTAP_UNDEFINED = 9,     /* uninitialised memory: never judged */
+    FXTAP_NOT_COMPARED = 10, /* the comparison stopped earlier (fail_fast) */
+    FXTAP_REWRITTEN = 11,    /* a literal in the code that differs: if it matters, results differ too */
     FXTAP_VERDICT_COUNT = 12
 } fxtap_verdict;
 
@@ -61,15 +61,15 @@ typedef enum fxtap_pairing {
 
 /* One rule; a later rule that matches wins over an earlier one. Negative numbers mean "not set". */
 typedef struct fxtap_rule {
-    const char *dtype;    /* torch's name, "float16"; NULL: any */
-    const char *target;   /* glob on the operator; NULL: any */
-    const char *node;     /* glob on node or tensor name; NULL: any */
+    const char *dtype;  /* torch's name, "float16"; NULL: any */
+    const char *target; /* glob on the operator; NULL: any */
+    const char *node;   /* glob on node or tensor name; NULL: any */
     double rtol;
     double atol;
-    double min_cosine;    /* --cosine */
-    double max_abs;       /* --max-abs */
+    double min_cosine; /* --cosine */
+    double max_abs;    /* --max-abs */
     double max_rel_l2;
-    double max_ulp;       /* --max-ulp */
+    double max_ulp; /* --max-ulp */
 } fxtap_rule;
 
 /* Sets every field to "any" or "not set"; {0} does not. */
@@ -90,19 +90,19 @@ typedef struct fxtap_compare_options {
     int64_t golden_graph, target_graph; /* -1: all, paired by key */
     int64_t golden_step, target_step;   /* -1: all, paired by number */
     const char *pattern;                /* as in a tensor query; NULL: all */
-    const char *step_of; /* glob: an iteration begins with each call of the first graph that has a matching
+    const char *step_of;  /* glob: an iteration begins with each call of the first graph that has a matching
                             node; NULL: iterations are detected */
-    const char *explain;                /* name of a node whose pairing the report explains; NULL: none */
-    const char *map_path;               /* file of lines "GOLDEN-NAME TARGET-NAME" (with `*`); NULL: none */
+    const char *explain;  /* name of a node whose pairing the report explains; NULL: none */
+    const char *map_path; /* file of lines "GOLDEN-NAME TARGET-NAME" (with `*`); NULL: none */
     const fxtap_rule *rules;
     size_t n_rules;
-    bool read_all;        /* read the files even if hashes settle the pair */
-    bool fail_fast;       /* stop at the first pair that differs */
-    bool strict;          /* literals that differ and tensors without a counterpart are differences too */
-    int32_t n_threads;    /* 0: one per processor */
+    bool read_all;            /* read the files even if hashes settle the pair */
+    bool fail_fast;           /* stop at the first pair that differs */
+    bool strict;              /* literals that differ and tensors without a counterpart are differences too */
+    int32_t n_threads;        /* 0: one per processor */
     uint32_t shard, n_shards; /* compare only groups whose number is shard mod n_shards; 0, 0: all */
-    size_t n_worst;       /* worst coordinates kept per differing pair; 0: 5 */
-    fxtap_progress progress; /* may be NULL */
+    size_t n_worst;           /* worst coordinates kept per differing pair; 0: 5 */
+    fxtap_progress progress;  /* may be NULL */
     void *context;
 } fxtap_compare_options;
 
@@ -127,56 +127,56 @@ typedef struct fxtap_histograms {
 typedef struct fxtap_pair {
     fxtap_verdict verdict;
     fxtap_pairing pairing;
-    double confidence;         /* 0 .. 1 */
-    uint32_t evidence;         /* evidence for the pair: bits, named by fxtap_evidence_name() */
+    double confidence;                               /* 0 .. 1 */
+    uint32_t evidence;                               /* evidence for the pair: bits, named by fxtap_evidence_name() */
     uint32_t n_golden_operators, n_target_operators; /* result of a region: number of operators on each side; else 0 */
-    bool is_literal;           /* written in the code, such as an epsilon: compared by value, whatever the dtype */
-    bool is_missing; /* no counterpart although the other side should have one: the graphs are equal, or the other
+    bool is_literal;  /* written in the code, such as an epsilon: compared by value, whatever the dtype */
+    bool is_missing;  /* no counterpart although the other side should have one: the graphs are equal, or the other
                         side has its operator. Otherwise the programs are written differently */
-    const char *name;          /* tensor name: golden's, or target's if golden has none */
-    const char *target_name;   /* the target side's name if it differs, else NULL */
+    const char *name; /* tensor name: golden's, or target's if golden has none */
+    const char *target_name; /* the target side's name if it differs, else NULL */
     const char *node;
-    const char *target;        /* the node's operator */
+    const char *target; /* the node's operator */
     int32_t rank;
-    uint32_t graph;            /* golden's number, or target's if golden has none */
+    uint32_t graph; /* golden's number, or target's if golden has none */
     uint32_t target_graph;
     int64_t step;
     int64_t target_step;
-    size_t order;              /* execution order of the node in its graph */
+    size_t order; /* execution order of the node in its graph */
     fxtap_io io;
     const char *position;
-    const char *source_file;   /* "" if unknown */
+    const char *source_file; /* "" if unknown */
     int32_t source_line;
     const char *source_code;
     const char *module_path;
-    const char *golden_path;   /* NULL if there is no file */
+    const char *golden_path; /* NULL if there is no file */
     const char *target_path;
     fxtap_dtype golden_dtype;
     fxtap_dtype target_dtype;
     int32_t ndim;
-    const int64_t *shape;      /* golden's */
+    const int64_t *shape; /* golden's */
     int32_t target_ndim;
     const int64_t *target_shape;
     bool golden_recorded, target_recorded; /* the side's index has dtype and shape: they are known without the file */
-    const char *detail;        /* one line: why it is unreadable or what does not match; or "" */
-    bool measured;             /* the metrics below are valid */
+    const char *detail;                    /* one line: why it is unreadable or what does not match; or "" */
+    bool measured;                         /* the metrics below are valid */
     bool identical_bits;
-    uint64_t count;            /* elements that were compared */
-    uint64_t undefined_count;  /* elements that were left out: uninitialised memory, or computed from it */
-    double rtol, atol;         /* the tolerance that was applied */
+    uint64_t count;           /* elements that were compared */
+    uint64_t undefined_count; /* elements that were left out: uninitialised memory, or computed from it */
+    double rtol, atol;        /* the tolerance that was applied */
     double max_abs_err, max_rel_err, mean_abs_err, rmse, cosine, rel_l2, euclidean, within_1e3, within_5e3;
-    double max_ulp;            /* NaN if not defined for the dtype */
+    double max_ulp;                        /* NaN if not defined for the dtype */
     uint64_t max_abs_index, max_rel_index; /* flat, row-major */
-    uint64_t mismatched;       /* elements outside the tolerance */
+    uint64_t mismatched;                   /* elements outside the tolerance */
     uint64_t nan_mismatched, inf_mismatched;
-    double input_error;        /* results: the largest rel_l2 of the node's inputs; NaN if unknown */
-    double growth;             /* results: rel_l2 / input_error; NaN if either is unknown or both are 0 */
+    double input_error;            /* results: the largest rel_l2 of the node's inputs; NaN if unknown */
+    double growth;                 /* results: rel_l2 / input_error; NaN if either is unknown or both are 0 */
     const fxtap_coordinate *worst; /* elements that are NaN or infinite on one side only come first */
     size_t n_worst;
-    bool has_hashes;           /* both sides recorded a hash of the contents */
+    bool has_hashes; /* both sides recorded a hash of the contents */
     fxtap_hash128 golden_hash, target_hash;
     const fxtap_stats *golden_stats, *target_stats; /* both NULL: not recorded, or not needed because the pair agrees */
-    const fxtap_histograms *histograms; /* NULL except for origins and the worst pairs */
+    const fxtap_histograms *histograms;             /* NULL except for origins and the worst pairs */
 } fxtap_pair;
 
 typedef enum fxtap_origin_reason {
@@ -305,8 +305,8 @@ typedef struct fxtap_report_options {
     fxtap_report_format format;
     int32_t width; /* columns of the terminal; 0: 80 */
     bool colour;
-    bool ascii;    /* no characters outside ASCII */
-    bool quiet;    /* only the line with the verdict */
+    bool ascii; /* no characters outside ASCII */
+    bool quiet; /* only the line with the verdict */
 } fxtap_report_options;
 
 FXTAP_API fxtap_status fxtap_report_print(const fxtap_report *report, const fxtap_report_options *options,

@@ -50,8 +50,8 @@ typedef enum fxtap_dtype {
     FXTAP_FLOAT6_E3M2FN = 27,
     FXTAP_BITS8 = 28,
     FXTAP_BITS16 = 29,
-    FXTAP_STRING = 30,           /* NumPy's <U: UCS-4 text; only for text, never for a tensor */
-    FXTAP_QINT8 = 31,            /* quantised: only the name is known; the caller dequantises before saving */
+    FXTAP_STRING = 30, /* NumPy's <U: UCS-4 text; only for text, never for a tensor */
+    FXTAP_QINT8 = 31,  /* quantised: only the name is known; the caller dequantises before saving */
     FXTAP_QUINT8 = 32,
     FXTAP_QINT32 = 33,
     FXTAP_DTYPE_COUNT = 34

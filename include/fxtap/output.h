@@ -41,10 +41,10 @@ FXTAP_API void fxtap_buffer_digits(fxtap_buffer *buffer, double value, int n_dig
 
 /* JSON. Commas and nesting are kept by the writer; a key is given before each value inside an object, else NULL. */
 typedef struct fxtap_json {
-    fxtap_buffer *out; /* borrowed */
+    fxtap_buffer *out;  /* borrowed */
     uint64_t has_items; /* one bit a level; 63 levels at most, more is FXTAP_E_INVALID in the buffer */
     unsigned depth;
-    bool pretty; /* two-space indentation */
+    bool pretty;   /* two-space indentation */
     bool for_html; /* "<", ">" and "&" as \u003c ...: no text ends the script element that it stands in; false at first
                     */
 } fxtap_json;
@@ -58,7 +58,7 @@ FXTAP_API void fxtap_json_null(fxtap_json *json, const char *key);
 FXTAP_API void fxtap_json_bool(fxtap_json *json, const char *key, bool value);
 FXTAP_API void fxtap_json_int(fxtap_json *json, const char *key, int64_t value);
 FXTAP_API void fxtap_json_uint(fxtap_json *json, const char *key, uint64_t value);
-FXTAP_API void fxtap_json_double(fxtap_json *json, const char *key, double value); /* NaN, Inf: null */
+FXTAP_API void fxtap_json_double(fxtap_json *json, const char *key, double value);      /* NaN, Inf: null */
 FXTAP_API void fxtap_json_string(fxtap_json *json, const char *key, const char *value); /* NULL: null */
 FXTAP_API void fxtap_json_string_n(fxtap_json *json, const char *key, const char *value, size_t length);
 

@@ -20,13 +20,13 @@ extern "C" {
 #endif
 
 typedef enum fxtap_print_format {
-    FXTAP_PRINT_FX = 1,    /* runnable Python: a module with a function `forward` */
-    FXTAP_PRINT_JSON = 2,  /* docs/graph-json.md */
-    FXTAP_PRINT_DOT = 3,   /* Graphviz */
-    FXTAP_PRINT_HTML = 4,  /* one page: picture, search, source lines, statistics */
-    FXTAP_PRINT_PY = 5,    /* TorchAir's graph dump: FX lines and lowered GE calls */
-    FXTAP_PRINT_TXT = 6,   /* the lowered graph as GE's protobuf text */
-    FXTAP_PRINT_PBTXT = 7  /* the lowered graph as a TensorFlow GraphDef in text */
+    FXTAP_PRINT_FX = 1,   /* runnable Python: a module with a function `forward` */
+    FXTAP_PRINT_JSON = 2, /* docs/graph-json.md */
+    FXTAP_PRINT_DOT = 3,  /* Graphviz */
+    FXTAP_PRINT_HTML = 4, /* one page: picture, search, source lines, statistics */
+    FXTAP_PRINT_PY = 5,   /* TorchAir's graph dump: FX lines and lowered GE calls */
+    FXTAP_PRINT_TXT = 6,  /* the lowered graph as GE's protobuf text */
+    FXTAP_PRINT_PBTXT = 7 /* the lowered graph as a TensorFlow GraphDef in text */
 } fxtap_print_format;
 
 /* The format of a name ("fx", "json", "dot", "html", "py", "txt", "pbtxt"). FXTAP_E_INVALID lists all names. */

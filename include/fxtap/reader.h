@@ -51,7 +51,7 @@ FXTAP_API void fxtap_reader_close(fxtap_reader *reader);
 
 FXTAP_API fxtap_origin_kind fxtap_reader_kind(const fxtap_reader *reader);
 FXTAP_API const char *fxtap_reader_path(const fxtap_reader *reader); /* absolute */
-FXTAP_API uint32_t fxtap_reader_flags(const fxtap_reader *reader); /* as given to fxtap_reader_open_with() */
+FXTAP_API uint32_t fxtap_reader_flags(const fxtap_reader *reader);   /* as given to fxtap_reader_open_with() */
 /* One line for each thing that could not be read as it should (an unreadable index, ...). */
 FXTAP_API size_t fxtap_reader_warning_count(const fxtap_reader *reader);
 FXTAP_API const char *fxtap_reader_warning(const fxtap_reader *reader, size_t i);
@@ -86,16 +86,16 @@ FXTAP_API const fxtap_run_info *fxtap_reader_run(fxtap_reader *reader, size_t ra
 typedef struct fxtap_graph_info {
     size_t rank_i;
     int64_t run;
-    uint32_t graph;      /* the number G of graph_{G} */
+    uint32_t graph;        /* the number G of graph_{G} */
     fxtap_graph_kind kind; /* 0 where not known */
     bool has_keys;
     fxtap_hash128 strict_key;
     fxtap_hash128 structural_key;
     uint32_t occurrence; /* among equal strict keys of the run, from 0, in order of compilation */
     size_t n_nodes;
-    size_t n_dumped;     /* nodes that are dumped */
-    size_t n_steps;      /* whole ones */
-    const char *path;    /* of graph_{G} */
+    size_t n_dumped;  /* nodes that are dumped */
+    size_t n_steps;   /* whole ones */
+    const char *path; /* of graph_{G} */
 } fxtap_graph_info;
 
 /*
@@ -118,10 +118,10 @@ typedef enum fxtap_step_state {
 typedef struct fxtap_step_info {
     const fxtap_graph_info *graph;
     fxtap_step_state state;
-    int64_t step;        /* -1 for a partial one */
-    int64_t call;        /* number over the whole process, from 0; -1 where not known */
-    const char *folder;  /* absolute */
-    const char *reason;  /* why it failed; "" */
+    int64_t step;       /* -1 for a partial one */
+    int64_t call;       /* number over the whole process, from 0; -1 where not known */
+    const char *folder; /* absolute */
+    const char *reason; /* why it failed; "" */
     uint64_t started_us;
     uint64_t ended_us;
 } fxtap_step_info;
@@ -131,7 +131,7 @@ FXTAP_API fxtap_status fxtap_reader_steps(fxtap_reader *reader, const fxtap_grap
 
 typedef struct fxtap_node_info {
     const fxtap_graph_info *graph;
-    size_t order;        /* execution order in the graph, from 0; without an index by first time stamp */
+    size_t order; /* execution order in the graph, from 0; without an index by first time stamp */
     const char *name;
     const char *target;
     const char *source_file; /* "" where not known */
@@ -168,26 +168,26 @@ typedef struct fxtap_tensor_info {
     const fxtap_step_info *step; /* NULL for plain folders and single files */
     const fxtap_node_info *node; /* NULL for plain folders and single files */
     fxtap_io io;
-    const char *position;  /* "0", "1.2", "alpha" */
-    const char *arg_name;  /* from the schema; "" where not known */
-    const char *name;      /* the file's name without folder and time stamp, in full: "add-aten.add.Tensor.INPUT.0" */
-    const char *path;      /* absolute; NULL when there is no file (stats, skipped) */
-    const char *skipped;   /* what was recorded in place of a value: "None", "meta tensor"; NULL when it is a tensor */
+    const char *position; /* "0", "1.2", "alpha" */
+    const char *arg_name; /* from the schema; "" where not known */
+    const char *name;     /* the file's name without folder and time stamp, in full: "add-aten.add.Tensor.INPUT.0" */
+    const char *path;     /* absolute; NULL when there is no file (stats, skipped) */
+    const char *skipped;  /* what was recorded in place of a value: "None", "meta tensor"; NULL when it is a tensor */
     uint64_t stamp_us;
-    bool has_meta;         /* dtype, shape, bytes are known (from the index, or after fxtap_tensor_load_meta) */
-    fxtap_dtype dtype;     /* original */
+    bool has_meta;     /* dtype, shape, bytes are known (from the index, or after fxtap_tensor_load_meta) */
+    fxtap_dtype dtype; /* original */
     fxtap_dtype saved_dtype;
     int32_t ndim;
     const int64_t *shape;   /* as saved */
     const int64_t *strides; /* original strides; NULL where not known */
-    const char *layout;    /* "torch.strided", ... */
+    const char *layout;     /* "torch.strided", ... */
     const char *device;
     bool fortran_order;
-    uint64_t bytes;        /* of data, as saved */
+    uint64_t bytes; /* of data, as saved */
     bool has_hash;
-    fxtap_hash128 hash;    /* XXH3-128 of the data bytes */
+    fxtap_hash128 hash; /* XXH3-128 of the data bytes */
     bool has_stats;
-    fxtap_stats stats;     /* of the defined elements */
+    fxtap_stats stats;                      /* of the defined elements */
     const fxtap_undefined_range *undefined; /* elements that hold nothing, where the index knows of some */
     size_t n_undefined;
     uint64_t undefined_count;   /* elements of all these */
@@ -265,7 +265,7 @@ typedef struct fxtap_finding { /* what capture found wrong with an operator's us
     const char *position; /* of the argument */
     const char *arg_name; /* from the schema; "" where not known */
     uint64_t stamp_us;
-    uint64_t count;       /* UNWRITTEN_READ: elements among `total` of the argument */
+    uint64_t count; /* UNWRITTEN_READ: elements among `total` of the argument */
     uint64_t total;
 } fxtap_finding;
 
@@ -273,8 +273,8 @@ typedef struct fxtap_finding { /* what capture found wrong with an operator's us
  * Findings of the steps that a query means (its pattern and io do not count), in order of steps, then of execution. The
  * caller frees *out with fxtap_free(); what it points to is the reader's. None without an index.
  */
-FXTAP_API fxtap_status fxtap_reader_findings(fxtap_reader *reader, const fxtap_tensor_query *query,
-                                             fxtap_finding **out, size_t *n_out);
+FXTAP_API fxtap_status fxtap_reader_findings(fxtap_reader *reader, const fxtap_tensor_query *query, fxtap_finding **out,
+                                             size_t *n_out);
 /* One line: "writes to its argument x without declaring it". */
 FXTAP_API void fxtap_finding_text(const fxtap_finding *finding, char *dst, size_t capacity);
 
@@ -287,9 +287,9 @@ typedef enum fxtap_problem_kind {
     FXTAP_PROBLEM_HASH = 4,         /* contents differ from the recorded hash */
     FXTAP_PROBLEM_PARTIAL_STEP = 5,
     FXTAP_PROBLEM_FAILED_STEP = 6,
-    FXTAP_PROBLEM_NON_FINITE = 7,   /* NaN or Inf among the values */
-    FXTAP_PROBLEM_TRAILING = 8,     /* bytes after the data */
-    FXTAP_PROBLEM_INDEX = 9,        /* the index itself cannot be read */
+    FXTAP_PROBLEM_NON_FINITE = 7,        /* NaN or Inf among the values */
+    FXTAP_PROBLEM_TRAILING = 8,          /* bytes after the data */
+    FXTAP_PROBLEM_INDEX = 9,             /* the index itself cannot be read */
     FXTAP_PROBLEM_UNDECLARED_WRITE = 10, /* findings: an operator changed an argument that it does not declare */
     FXTAP_PROBLEM_UNWRITTEN_READ = 11    /* an operator computed with memory that nothing had written */
 } fxtap_problem_kind;
@@ -297,11 +297,11 @@ typedef enum fxtap_problem_kind {
 typedef struct fxtap_problem {
     fxtap_problem_kind kind;
     const char *path;
-    const char *detail; /* one line */
+    const char *detail;              /* one line */
     const fxtap_tensor_info *tensor; /* NULL where it is about no tensor */
-    const fxtap_node_info *node; /* with its step: of the tensor, or that a finding is about; NULL: neither */
+    const fxtap_node_info *node;     /* with its step: of the tensor, or that a finding is about; NULL: neither */
     const fxtap_step_info *step;
-    bool is_origin;     /* NON_FINITE: an output (or INOUT) of a node whose saved inputs are all finite */
+    bool is_origin; /* NON_FINITE: an output (or INOUT) of a node whose saved inputs are all finite */
 } fxtap_problem;
 
 typedef struct fxtap_check fxtap_check;

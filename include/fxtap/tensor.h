@@ -26,7 +26,7 @@ extern "C" {
 #define FXTAP_VIEW_BIG_ENDIAN 4u /* elements are stored most significant byte first */
 
 typedef struct fxtap_view {
-    const void *data;       /* borrowed; may be NULL only when there are no elements */
+    const void *data; /* borrowed; may be NULL only when there are no elements */
     fxtap_dtype dtype;
     int32_t ndim;           /* 0 .. FXTAP_MAX_DIMS */
     uint32_t flags;         /* FXTAP_VIEW_ bits */
@@ -43,9 +43,9 @@ typedef enum fxtap_order {
 
 /* Why elements of a tensor are undefined. */
 typedef enum fxtap_undefined { /* fixed values, stored in the index; the larger of two prevails */
-    FXTAP_UNDEFINED_MAYBE = 1,    /* unknown whether they were written */
-    FXTAP_UNDEFINED_DERIVED = 2,  /* computed from elements that were never written */
-    FXTAP_UNDEFINED_UNWRITTEN = 3 /* uninitialised memory */
+                               FXTAP_UNDEFINED_MAYBE = 1,    /* unknown whether they were written */
+                               FXTAP_UNDEFINED_DERIVED = 2,  /* computed from elements that were never written */
+                               FXTAP_UNDEFINED_UNWRITTEN = 3 /* uninitialised memory */
 } fxtap_undefined;
 
 /* A range of undefined elements: positions in the saved form, in file order. */

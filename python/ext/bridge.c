@@ -22,7 +22,7 @@ static int skip_exception(fx_bridged *out)
         return -1;
     }
     PyObject *lines = PyObject_CallMethod(line, "splitlines", NULL); /* torch appends C++ stacks */
-    PyErr_Clear(); /* use the whole line if splitting fails */
+    PyErr_Clear();                                                   /* use the whole line if splitting fails */
     PyObject *first = lines != NULL && PyList_Size(lines) > 0 ? PyList_GetItem(lines, 0) : line;
     out->skip = PyUnicode_FromFormat("cannot be read: %U", first);
     Py_XDECREF(lines);

@@ -12,14 +12,14 @@
 #include "state.h"
 
 typedef struct fx_bridged {
-    fxtap_view view;            /* shape, strides and data live as long as `owner` */
-    PyObject *owner;            /* owned: the tensor itself, a converted copy, or a capsule of its memory */
-    fxtap_dtype original_dtype; /* if the view is of a converted copy, else FXTAP_DTYPE_NONE */
+    fxtap_view view;                 /* shape, strides and data live as long as `owner` */
+    PyObject *owner;                 /* owned: the tensor itself, a converted copy, or a capsule of its memory */
+    fxtap_dtype original_dtype;      /* if the view is of a converted copy, else FXTAP_DTYPE_NONE */
     const int64_t *original_strides; /* if those of the copy may differ; lives as long as the tensor; else NULL */
-    char device[32];            /* device of the tensor, "" for the CPU */
-    char layout[32];            /* "torch.sparse_coo" if it was converted, "" for strided */
-    bool is_copy;               /* the view is not of the tensor's own memory */
-    PyObject *skip;             /* owned: why there is no view; then all fields above are empty */
+    char device[32];                 /* device of the tensor, "" for the CPU */
+    char layout[32];                 /* "torch.sparse_coo" if it was converted, "" for strided */
+    bool is_copy;                    /* the view is not of the tensor's own memory */
+    PyObject *skip;                  /* owned: why there is no view; then all fields above are empty */
 } fx_bridged;
 
 /*

@@ -270,10 +270,8 @@ static void fail_call(fx_capture *c, PyObject *error)
     const char *reason = bytes == NULL ? "exception" : PyBytes_AsString(bytes);
     fxtap_call *call = c->call;
     c->call = NULL;
-    Py_BEGIN_ALLOW_THREADS
-    fxtap_call_fail(call, reason);
-    Py_END_ALLOW_THREADS
-    Py_XDECREF(text);
+    Py_BEGIN_ALLOW_THREADS fxtap_call_fail(call, reason);
+    Py_END_ALLOW_THREADS Py_XDECREF(text);
     Py_XDECREF(bytes);
     PyErr_Clear();
 }
@@ -284,10 +282,9 @@ static int end_call(fx_capture *c)
     uint64_t step;
     fxtap_call *call = c->call;
     c->call = NULL;
-    Py_BEGIN_ALLOW_THREADS
-    status = fxtap_call_end(call, &step);
-    Py_END_ALLOW_THREADS
-    if (status != FXTAP_OK) {
+    Py_BEGIN_ALLOW_THREADS status = fxtap_call_end(call, &step);
+    Py_END_ALLOW_THREADS if (status != FXTAP_OK)
+    {
         fx_raise(status);
         return keep_error(c);
     }

@@ -266,10 +266,8 @@ PyObject *fx_load_rules_function(PyObject *module, PyObject *path)
     }
     const char *name = PyBytes_AsString(bytes);
     fxtap_status status;
-    Py_BEGIN_ALLOW_THREADS
-    status = fxtap_rules_load(name, &rules, &n_rules);
-    Py_END_ALLOW_THREADS
-    Py_DECREF(bytes);
+    Py_BEGIN_ALLOW_THREADS status = fxtap_rules_load(name, &rules, &n_rules);
+    Py_END_ALLOW_THREADS Py_DECREF(bytes);
     if (status != FXTAP_OK) {
         return fx_raise(status);
     }
@@ -313,10 +311,9 @@ PyObject *fx_merge_reports_function(PyObject *module, PyObject *shards)
     if (bytes == NULL || n_bytes == NULL) {
         PyErr_NoMemory();
     } else if (list_shards(tuple, bytes, n_bytes)) {
-        Py_BEGIN_ALLOW_THREADS
-        status = fxtap_report_merge(bytes, n_bytes, n, &report);
-        Py_END_ALLOW_THREADS
-        if (status != FXTAP_OK) {
+        Py_BEGIN_ALLOW_THREADS status = fxtap_report_merge(bytes, n_bytes, n, &report);
+        Py_END_ALLOW_THREADS if (status != FXTAP_OK)
+        {
             fx_raise(status);
         }
     }

@@ -6,10 +6,10 @@
 
 typedef struct compiler {
     fx_program *program;
-    PyObject *slots;       /* dict: node -> number */
-    PyObject *effects;     /* dict: target -> index of its first instruction */
-    uint32_t *last_use;    /* slot -> index of the last instruction that uses it, plus one; 0: never used */
-    uint32_t instruction;  /* index of the instruction being compiled */
+    PyObject *slots;      /* dict: node -> number */
+    PyObject *effects;    /* dict: target -> index of its first instruction */
+    uint32_t *last_use;   /* slot -> index of the last instruction that uses it, plus one; 0: never used */
+    uint32_t instruction; /* index of the instruction being compiled */
 } compiler;
 
 static void note_use(void *context, uint32_t slot)

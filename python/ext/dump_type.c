@@ -6,8 +6,7 @@
 #include "team.h"
 
 typedef struct dump_object {
-    PyObject_HEAD
-    fxtap_dump *handle;      /* NULL: closed. All fields are changed with the GIL held */
+    PyObject_HEAD fxtap_dump *handle; /* NULL: closed. All fields are changed with the GIL held */
     PyObject *rank_path;
     size_t n_calls;          /* running ones */
     unsigned int generation; /* rises with each fork */
@@ -31,8 +30,7 @@ static void close_handle(dump_object *self)
 {
     fxtap_dump *handle = self->handle;
     self->handle = NULL;
-    Py_BEGIN_ALLOW_THREADS
-    fxtap_dump_close(handle);
+    Py_BEGIN_ALLOW_THREADS fxtap_dump_close(handle);
     Py_END_ALLOW_THREADS
 }
 
@@ -88,10 +86,8 @@ static PyObject *open_dump(PyTypeObject *type, const fxtap_dump_options *options
     }
     fxtap_status status;
     fxtap_dump *handle = NULL;
-    Py_BEGIN_ALLOW_THREADS
-    status = fxtap_dump_open(options, &handle);
-    Py_END_ALLOW_THREADS
-    self->handle = handle;
+    Py_BEGIN_ALLOW_THREADS status = fxtap_dump_open(options, &handle);
+    Py_END_ALLOW_THREADS self->handle = handle;
     if (status != FXTAP_OK) {
         fx_raise(status);
         Py_DECREF(self);
@@ -123,9 +119,8 @@ static int take_text(PyObject *text, PyObject **bytes_out, const char **text_out
 
 static PyObject *new_dump(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {"path",        "world_size", "rank",     "type",    "sync", "dedup",
-                            "queue_bytes", "threads",    "lent_threads", "versions", "command",
-                            NULL};
+    static char *names[] = {"path",        "world_size", "rank",         "type",     "sync",    "dedup",
+                            "queue_bytes", "threads",    "lent_threads", "versions", "command", NULL};
     PyObject *path = NULL;
     PyObject *texts[2] = {NULL, NULL};
     PyObject *bytes[2] = {NULL, NULL};

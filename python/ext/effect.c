@@ -4,8 +4,8 @@
 
 /* Functions of the module `operator` that change their first argument. */
 static const char *const in_place_names[] = {
-    "iadd",   "iand", "iconcat", "ifloordiv", "ilshift", "imatmul",  "imod",    "imul",    "ior",
-    "ipow",   "irshift", "isub", "itruediv",  "ixor",    "setitem", "delitem", "__setitem__", "__delitem__",
+    "iadd", "iand",    "iconcat", "ifloordiv", "ilshift", "imatmul", "imod",    "imul",        "ior",
+    "ipow", "irshift", "isub",    "itruediv",  "ixor",    "setitem", "delitem", "__setitem__", "__delitem__",
 };
 
 /* operator.add, math.floor and similar functions do not change their arguments. */
@@ -56,11 +56,24 @@ bool fx_is_hidden_mutation(const char *target, const char *argument)
 
 /* Operators whose result, or part of it, is uninitialised memory. */
 static const char *const undefined_names[] = {
-    "aten.empty.",           "aten.new_empty.",        "aten.empty_like.",       "aten.empty_strided.",
-    "aten.empty_permuted.",  "aten.new_empty_strided.", "aten.resize.",          "aten.resize_.",
-    "aten.resize_as.",       "aten.resize_as_.",       "aten.empty_quantized.",  "aten._empty_affine_quantized.",
-    "aten._empty_per_channel_affine_quantized.",       "aten._resize_output.",   "aten._resize_output_.",
-    "prims.empty_strided.",  "prims.empty_permuted.",  "inductor_prims.empty.",
+    "aten.empty.",
+    "aten.new_empty.",
+    "aten.empty_like.",
+    "aten.empty_strided.",
+    "aten.empty_permuted.",
+    "aten.new_empty_strided.",
+    "aten.resize.",
+    "aten.resize_.",
+    "aten.resize_as.",
+    "aten.resize_as_.",
+    "aten.empty_quantized.",
+    "aten._empty_affine_quantized.",
+    "aten._empty_per_channel_affine_quantized.",
+    "aten._resize_output.",
+    "aten._resize_output_.",
+    "prims.empty_strided.",
+    "prims.empty_permuted.",
+    "inductor_prims.empty.",
 };
 
 bool fx_is_undefined(const char *target)
@@ -142,10 +155,20 @@ static int moves_storage(PyObject *schema)
 /* Torch's own operators behave as their schemas declare; other operators are checked. */
 static bool is_own_namespace(const char *schema_name)
 {
-    static const char *const namespaces[] = {"aten::",     "prims::",           "prim::",           "inductor::",
-                                             "inductor_prims::", "_c10d_functional::", "_c10d_functional_autograd::",
-                                             "c10d_functional::", "c10d::",     "fsdp::",           "symm_mem::",
-                                             "rngprims::", "profiler::",        "debugprims::"};
+    static const char *const namespaces[] = {"aten::",
+                                             "prims::",
+                                             "prim::",
+                                             "inductor::",
+                                             "inductor_prims::",
+                                             "_c10d_functional::",
+                                             "_c10d_functional_autograd::",
+                                             "c10d_functional::",
+                                             "c10d::",
+                                             "fsdp::",
+                                             "symm_mem::",
+                                             "rngprims::",
+                                             "profiler::",
+                                             "debugprims::"};
     for (size_t i = 0; i < sizeof namespaces / sizeof *namespaces; i++) {
         if (strncmp(schema_name, namespaces[i], strlen(namespaces[i])) == 0) {
             return true;

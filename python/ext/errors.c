@@ -25,17 +25,23 @@ static PyObject *raise_os_error(void)
 static PyObject *type_of(fxtap_status status)
 {
     switch (status) {
-    case FXTAP_E_NOMEM: return PyExc_MemoryError;
+    case FXTAP_E_NOMEM:
+        return PyExc_MemoryError;
     case FXTAP_E_INVALID:
     case FXTAP_E_FORMAT:
-    case FXTAP_E_UNSUPPORTED: return PyExc_ValueError;
-    case FXTAP_E_NOT_FOUND: return PyExc_LookupError;
-    case FXTAP_E_EXISTS: return PyExc_FileExistsError;
-    case FXTAP_E_CANCELLED: return PyExc_InterruptedError;
+    case FXTAP_E_UNSUPPORTED:
+        return PyExc_ValueError;
+    case FXTAP_E_NOT_FOUND:
+        return PyExc_LookupError;
+    case FXTAP_E_EXISTS:
+        return PyExc_FileExistsError;
+    case FXTAP_E_CANCELLED:
+        return PyExc_InterruptedError;
     case FXTAP_OK:
     case FXTAP_E_IO:
     case FXTAP_E_AGAIN:
-    case FXTAP_E_DATABASE: break;
+    case FXTAP_E_DATABASE:
+        break;
     }
     return PyExc_RuntimeError;
 }

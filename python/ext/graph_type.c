@@ -5,10 +5,9 @@
 #include "record.h"
 
 typedef struct graph_object {
-    PyObject_HEAD
-    fxtap_graph *owned;         /* NULL for a subgraph */
+    PyObject_HEAD fxtap_graph *owned; /* NULL for a subgraph */
     const fxtap_graph *graph;
-    PyObject *outer;            /* the Graph that owns a subgraph; NULL otherwise */
+    PyObject *outer; /* the Graph that owns a subgraph; NULL otherwise */
 } graph_object;
 
 static PyObject *make(fx_state *state, fxtap_graph *owned, const fxtap_graph *graph, PyObject *outer)
@@ -79,10 +78,14 @@ static PyObject *text_or_empty(const char *text)
 static PyObject *get_kind(PyObject *self, void *Py_UNUSED(closure))
 {
     switch (fxtap_graph_kind_of(graph_of(self))) {
-    case FXTAP_GRAPH_INFERENCE: return PyUnicode_FromString("inference");
-    case FXTAP_GRAPH_FORWARD: return PyUnicode_FromString("forward");
-    case FXTAP_GRAPH_BACKWARD: return PyUnicode_FromString("backward");
-    case FXTAP_GRAPH_SUBGRAPH: return PyUnicode_FromString("subgraph");
+    case FXTAP_GRAPH_INFERENCE:
+        return PyUnicode_FromString("inference");
+    case FXTAP_GRAPH_FORWARD:
+        return PyUnicode_FromString("forward");
+    case FXTAP_GRAPH_BACKWARD:
+        return PyUnicode_FromString("backward");
+    case FXTAP_GRAPH_SUBGRAPH:
+        return PyUnicode_FromString("subgraph");
     }
     return PyUnicode_FromString("");
 }
@@ -169,9 +172,8 @@ static PyObject *node_flags(const fxtap_graph *graph, fxtap_node node, const fxt
     static const struct {
         uint32_t flag;
         const char *name;
-    } flags[] = {{FXTAP_NODE_MUTATES, "mutates"}, {FXTAP_NODE_UNDEFINED, "undefined"},
-                 {FXTAP_NODE_RANDOM, "random"},   {FXTAP_NODE_ASYNC, "async"},
-                 {FXTAP_NODE_TARGET_ATEN, "aten"}, {FXTAP_NODE_VIEW, "view"},
+    } flags[] = {{FXTAP_NODE_MUTATES, "mutates"}, {FXTAP_NODE_UNDEFINED, "undefined"}, {FXTAP_NODE_RANDOM, "random"},
+                 {FXTAP_NODE_ASYNC, "async"},     {FXTAP_NODE_TARGET_ATEN, "aten"},    {FXTAP_NODE_VIEW, "view"},
                  {FXTAP_NODE_WEIGHT, "weight"}};
     (void)graph;
     (void)node;

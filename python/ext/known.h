@@ -22,15 +22,15 @@ typedef struct fx_known_value {
     fxtap_order order;
     uint64_t count;
     int32_t ndim;
-    int64_t shape[6];    /* if ndim is 6 or less */
+    int64_t shape[6]; /* if ndim is 6 or less */
 } fx_known_value;
 
 typedef struct fx_known {
     fx_known_value *values;
     size_t n_values;
     size_t capacity;
-    uint32_t *buckets;   /* index of a value plus one; each value is entered by object and by memory */
-    size_t n_buckets;    /* a power of two */
+    uint32_t *buckets; /* index of a value plus one; each value is entered by object and by memory */
+    size_t n_buckets;  /* a power of two */
     size_t n_used;
     PyObject **dropped; /* tensors dropped by the loop while a pending job holds them; only addresses */
     size_t n_dropped;

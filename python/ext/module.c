@@ -110,8 +110,7 @@ static PyMethodDef methods[] = {
      PyDoc_STR("Compare the ranks of one dump with its first rank.")},
     {"load_rules", fx_load_rules_function, METH_O, PyDoc_STR("Load the rules of a TOML file.")},
     {"merge_reports", fx_merge_reports_function, METH_O, PyDoc_STR("Merge the bytes of all shards into one report.")},
-    {"claim_block", fx_claim_block, METH_O,
-     PyDoc_STR("Claim a block of graph numbers that no forked relative has.")},
+    {"claim_block", fx_claim_block, METH_O, PyDoc_STR("Claim a block of graph numbers that no forked relative has.")},
     {"node_matches", node_matches, METH_VARARGS, PyDoc_STR("Return whether a pattern matches a node.")},
     {"nearest_name", nearest_name, METH_VARARGS, PyDoc_STR("Return the name nearest to a given text, or None.")},
     {"force_dlpack_fallback", force_fallback, METH_O,
@@ -125,15 +124,9 @@ static PyModuleDef_Slot slots[] = {
 };
 
 static PyModuleDef definition = {
-    PyModuleDef_HEAD_INIT,
-    .m_name = "fxtap._core",
-    .m_doc = PyDoc_STR("The C extension of fxtap."),
-    .m_size = sizeof(fx_state),
-    .m_methods = methods,
-    .m_slots = slots,
-    .m_traverse = traverse,
-    .m_clear = clear,
-    .m_free = free_module,
+    PyModuleDef_HEAD_INIT,      .m_name = "fxtap._core", .m_doc = PyDoc_STR("The C extension of fxtap."),
+    .m_size = sizeof(fx_state), .m_methods = methods,    .m_slots = slots,
+    .m_traverse = traverse,     .m_clear = clear,        .m_free = free_module,
 };
 
 PyMODINIT_FUNC PyInit__core(void);

@@ -14,27 +14,27 @@
 typedef struct fx_place {
     fxtap_slot slot;
     bool has_slot;
-    char *position;            /* "0", "1.2", "alpha"; "" for the root of the outputs */
-    char *arg_name;            /* from the schema, or NULL */
+    char *position;             /* "0", "1.2", "alpha"; "" for the root of the outputs */
+    char *arg_name;             /* from the schema, or NULL */
     struct fx_place **children; /* elements of a list; NULL if never seen */
     size_t n_children;
-    fx_small *constant;        /* the value in every call; NULL if it varies or is not a number */
+    fx_small *constant; /* the value in every call; NULL if it varies or is not a number */
 } fx_place;
 
 typedef struct fx_node_plan {
     fxtap_node node;
-    bool is_async; /* its result is not ready when it returns */
-    bool is_wait;  /* waits for such a result */
-    fx_place *inputs;  /* args, then kwargs */
+    bool is_async;    /* its result is not ready when it returns */
+    bool is_wait;     /* waits for such a result */
+    fx_place *inputs; /* args, then kwargs */
     size_t n_inputs;
-    fx_place outputs;  /* a root: its children are the outputs */
-    fx_place *inouts;  /* one for each mutated argument */
+    fx_place outputs; /* a root: its children are the outputs */
+    fx_place *inouts; /* one for each mutated argument */
     size_t n_inouts;
 } fx_node_plan;
 
 typedef struct fx_plan {
-    PyObject *dump; /* a Dump */
-    PyObject *log;  /* called with each log line, or None */
+    PyObject *dump;         /* a Dump */
+    PyObject *log;          /* called with each log line, or None */
     fxtap_capture *capture; /* owned by the dump */
     bool is_sync;
     bool warns;      /* on_error="warn" */

@@ -40,10 +40,8 @@ PyObject *fx_print_graph(PyObject *module, PyObject *args, PyObject *kwargs)
     }
     fxtap_buffer buffer;
     fxtap_buffer_init(&buffer);
-    Py_BEGIN_ALLOW_THREADS
-    status = fxtap_graph_print(graph, &options, &buffer);
-    Py_END_ALLOW_THREADS
-    return take(&buffer, status);
+    Py_BEGIN_ALLOW_THREADS status = fxtap_graph_print(graph, &options, &buffer);
+    Py_END_ALLOW_THREADS return take(&buffer, status);
 }
 
 PyObject *fx_summarise(PyObject *module, PyObject *args, PyObject *kwargs)

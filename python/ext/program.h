@@ -11,10 +11,10 @@
 #include "template.h"
 
 typedef enum fx_action {
-    FX_CALL = 1, /* callable(*args, **kwargs) */
-    FX_GETITEM,  /* args[0][args[1]], without the tuple */
-    FX_METHOD,   /* getattr(args[0], callable)(*args[1:], **kwargs) */
-    FX_MODULE,   /* calls the submodule at the path `callable` */
+    FX_CALL = 1,  /* callable(*args, **kwargs) */
+    FX_GETITEM,   /* args[0][args[1]], without the tuple */
+    FX_METHOD,    /* getattr(args[0], callable)(*args[1:], **kwargs) */
+    FX_MODULE,    /* calls the submodule at the path `callable` */
     FX_ATTRIBUTE, /* reads the module's attribute at the path `callable` */
     FX_RETURN
 } fx_action;
@@ -49,7 +49,7 @@ typedef struct fx_instruction {
     fx_effect effect;
     fx_mutated *mutated;
     size_t n_mutated;
-    PyObject *argument_names; /* tuple, for an operator that is not torch's own, whose schema is not trusted;
+    PyObject *argument_names;  /* tuple, for an operator that is not torch's own, whose schema is not trusted;
                                  else NULL */
     struct fx_node_plan *plan; /* the values to save; NULL if the node is not dumped */
 } fx_instruction;
@@ -61,8 +61,7 @@ typedef struct fx_placeholder {
 } fx_placeholder;
 
 typedef struct fx_program {
-    PyObject_HEAD
-    PyObject *dict;
+    PyObject_HEAD PyObject *dict;
     PyObject *weak_references;
     fx_state *state; /* lives as long as the type */
     PyObject *module;

@@ -11,8 +11,7 @@
 #include "record.h"
 
 typedef struct reader_object {
-    PyObject_HEAD
-    fxtap_reader *reader;
+    PyObject_HEAD fxtap_reader *reader;
     pthread_mutex_t lock; /* one thread reads at a time. Taken without the GIL, and never held in Python */
 } reader_object;
 
@@ -92,10 +91,8 @@ static PyObject *new_reader(PyTypeObject *type, PyObject *args, PyObject *kwargs
     fxtap_reader *reader = NULL;
     const char *bytes = PyBytes_AsString(path);
     fxtap_status status;
-    Py_BEGIN_ALLOW_THREADS
-    status = fxtap_reader_open(bytes, &reader);
-    Py_END_ALLOW_THREADS
-    Py_DECREF(path);
+    Py_BEGIN_ALLOW_THREADS status = fxtap_reader_open(bytes, &reader);
+    Py_END_ALLOW_THREADS Py_DECREF(path);
     if (status != FXTAP_OK) {
         return fx_raise(status);
     }
@@ -115,10 +112,8 @@ static void dealloc(PyObject *self)
     PyTypeObject *type = Py_TYPE(self);
     freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
     fxtap_reader *reader = fx_reader_of(self);
-    Py_BEGIN_ALLOW_THREADS
-    fxtap_reader_close(reader);
-    Py_END_ALLOW_THREADS
-    pthread_mutex_destroy(&((reader_object *)self)->lock);
+    Py_BEGIN_ALLOW_THREADS fxtap_reader_close(reader);
+    Py_END_ALLOW_THREADS pthread_mutex_destroy(&((reader_object *)self)->lock);
     release(self);
     Py_DECREF(type);
 }
@@ -149,12 +144,11 @@ static int ask(PyObject *self, answer *find, question *q)
 {
     reader_object *object = (reader_object *)self;
     fxtap_status status;
-    Py_BEGIN_ALLOW_THREADS
-    pthread_mutex_lock(&object->lock);
+    Py_BEGIN_ALLOW_THREADS pthread_mutex_lock(&object->lock);
     status = find(object->reader, q);
     pthread_mutex_unlock(&object->lock);
-    Py_END_ALLOW_THREADS
-    if (status != FXTAP_OK) {
+    Py_END_ALLOW_THREADS if (status != FXTAP_OK)
+    {
         fx_raise(status);
         return -1;
     }
@@ -399,8 +393,7 @@ static PyObject *graph_dict(const fxtap_graph_info *graph)
               fx_dict_put(dict, "graph", PyLong_FromUnsignedLong(graph->graph)) == 0 &&
               fx_dict_put(dict, "kind", kind_text(graph->kind)) == 0 &&
               fx_dict_put(dict, "strict_key", has ? fx_py_hash(graph->strict_key) : Py_NewRef(Py_None)) == 0 &&
-              fx_dict_put(dict, "structural_key",
-                            has ? fx_py_hash(graph->structural_key) : Py_NewRef(Py_None)) == 0 &&
+              fx_dict_put(dict, "structural_key", has ? fx_py_hash(graph->structural_key) : Py_NewRef(Py_None)) == 0 &&
               fx_dict_put(dict, "occurrence", PyLong_FromUnsignedLong(graph->occurrence)) == 0 &&
               fx_dict_put(dict, "n_nodes", PyLong_FromSize_t(graph->n_nodes)) == 0 &&
               fx_dict_put(dict, "n_dumped", PyLong_FromSize_t(graph->n_dumped)) == 0 &&
@@ -426,9 +419,8 @@ static PyObject *graphs(PyObject *self, PyObject *number)
 
 static PyObject *step_dict(const fxtap_step_info *step)
 {
-    static const char *const states[] = {[FXTAP_STEP_WHOLE] = "whole",
-                                         [FXTAP_STEP_FAILED] = "failed",
-                                         [FXTAP_STEP_PARTIAL] = "partial"};
+    static const char *const states[] = {
+        [FXTAP_STEP_WHOLE] = "whole", [FXTAP_STEP_FAILED] = "failed", [FXTAP_STEP_PARTIAL] = "partial"};
     PyObject *dict = PyDict_New();
     bool ok = dict != NULL && fx_dict_put(dict, "state", fx_py_text(states[step->state])) == 0 &&
               fx_dict_put(dict, "step", PyLong_FromLongLong(step->step)) == 0 &&

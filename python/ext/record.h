@@ -40,7 +40,7 @@ int fx_record_target(fx_state *state, PyObject *target, PyObject **text_out, PyO
 PyObject *fx_text_of(PyObject *object);
 
 extern PyType_Spec fx_graph_spec;
-PyObject *fx_graph_new(fx_state *state, fxtap_graph *graph); /* takes ownership, also when it fails */
+PyObject *fx_graph_new(fx_state *state, fxtap_graph *graph);       /* takes ownership, also when it fails */
 const fxtap_graph *fx_graph_of(fx_state *state, PyObject *object); /* borrowed; NULL with TypeError */
 PyObject *fx_record_function(PyObject *module, PyObject *args, PyObject *kwargs); /* _core.record() */
 

@@ -6,8 +6,7 @@
 #include "reader.h"
 
 typedef struct report_object {
-    PyObject_HEAD
-    fxtap_report *report;
+    PyObject_HEAD fxtap_report *report;
 } report_object;
 
 static const fxtap_report *report_of(PyObject *self)
@@ -392,11 +391,9 @@ static PyObject *print(PyObject *self, PyObject *args, PyObject *kwargs)
     fxtap_buffer_init(&text);
     const fxtap_report *report = report_of(self);
     fxtap_status status;
-    Py_BEGIN_ALLOW_THREADS
-    status = fxtap_report_print(report, &options, &text);
-    Py_END_ALLOW_THREADS
-    PyObject *bytes = status == FXTAP_OK ? PyBytes_FromStringAndSize(text.bytes, (Py_ssize_t)text.length)
-                                         : fx_raise(status);
+    Py_BEGIN_ALLOW_THREADS status = fxtap_report_print(report, &options, &text);
+    Py_END_ALLOW_THREADS PyObject *bytes =
+        status == FXTAP_OK ? PyBytes_FromStringAndSize(text.bytes, (Py_ssize_t)text.length) : fx_raise(status);
     fxtap_buffer_clear(&text);
     return bytes;
 }
@@ -416,16 +413,11 @@ static PyObject *serialise(PyObject *self, PyObject *unused)
 }
 
 static PyGetSetDef getters[] = {
-    {"verdict", get_verdict, NULL, NULL, NULL},
-    {"counts", get_counts, NULL, NULL, NULL},
-    {"pairings", get_pairings, NULL, NULL, NULL},
-    {"origins", get_origins, NULL, NULL, NULL},
-    {"groups", get_groups, NULL, NULL, NULL},
-    {"steps", get_steps, NULL, NULL, NULL},
-    {"explanation", get_explanation, NULL, NULL, NULL},
-    {"first_non_finite", get_first_non_finite, NULL, NULL, NULL},
-    {"warnings", get_warnings, NULL, NULL, NULL},
-    {NULL, NULL, NULL, NULL, NULL},
+    {"verdict", get_verdict, NULL, NULL, NULL},         {"counts", get_counts, NULL, NULL, NULL},
+    {"pairings", get_pairings, NULL, NULL, NULL},       {"origins", get_origins, NULL, NULL, NULL},
+    {"groups", get_groups, NULL, NULL, NULL},           {"steps", get_steps, NULL, NULL, NULL},
+    {"explanation", get_explanation, NULL, NULL, NULL}, {"first_non_finite", get_first_non_finite, NULL, NULL, NULL},
+    {"warnings", get_warnings, NULL, NULL, NULL},       {NULL, NULL, NULL, NULL, NULL},
 };
 
 static PyMethodDef methods[] = {

@@ -109,16 +109,21 @@ PyObject *fx_program_invoke(fx_program *program, const fx_instruction *instructi
     PyObject *object;
     PyObject *result;
     switch (instruction->action) {
-    case FX_CALL: return PyObject_Call(instruction->callable, args, kwargs);
-    case FX_GETITEM: return PyObject_GetItem(PyTuple_GetItem(args, 0), PyTuple_GetItem(args, 1));
-    case FX_METHOD: return call_method(instruction, args, kwargs);
+    case FX_CALL:
+        return PyObject_Call(instruction->callable, args, kwargs);
+    case FX_GETITEM:
+        return PyObject_GetItem(PyTuple_GetItem(args, 0), PyTuple_GetItem(args, 1));
+    case FX_METHOD:
+        return call_method(instruction, args, kwargs);
     case FX_MODULE:
         object = follow(program->module, instruction->callable);
         result = object == NULL ? NULL : PyObject_Call(object, args, kwargs);
         Py_XDECREF(object);
         return result;
-    case FX_ATTRIBUTE: return follow(program->module, instruction->callable);
-    case FX_RETURN: return Py_NewRef(PyTuple_GetItem(args, 0));
+    case FX_ATTRIBUTE:
+        return follow(program->module, instruction->callable);
+    case FX_RETURN:
+        return Py_NewRef(PyTuple_GetItem(args, 0));
     }
     PyErr_SetString(PyExc_SystemError, "unknown action");
     return NULL;

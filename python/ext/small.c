@@ -52,15 +52,24 @@ static number_kind kind_of(PyObject *value)
 static void store(PyObject *value, number_kind kind, void *data, Py_ssize_t i)
 {
     switch (kind) {
-    case KIND_BOOL: ((uint8_t *)data)[i] = value == Py_True; break;
-    case KIND_INT: ((int64_t *)data)[i] = PyLong_AsLongLong(value); break;
-    case KIND_UINT: ((uint64_t *)data)[i] = PyLong_AsUnsignedLongLong(value); break;
-    case KIND_FLOAT: ((double *)data)[i] = PyFloat_AsDouble(value); break;
+    case KIND_BOOL:
+        ((uint8_t *)data)[i] = value == Py_True;
+        break;
+    case KIND_INT:
+        ((int64_t *)data)[i] = PyLong_AsLongLong(value);
+        break;
+    case KIND_UINT:
+        ((uint64_t *)data)[i] = PyLong_AsUnsignedLongLong(value);
+        break;
+    case KIND_FLOAT:
+        ((double *)data)[i] = PyFloat_AsDouble(value);
+        break;
     case KIND_COMPLEX:
         ((double *)data)[2 * i] = PyComplex_RealAsDouble(value);
         ((double *)data)[2 * i + 1] = PyComplex_ImagAsDouble(value);
         break;
-    case KIND_NONE: break;
+    case KIND_NONE:
+        break;
     }
 }
 

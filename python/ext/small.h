@@ -14,10 +14,10 @@
 typedef struct fx_small {
     fxtap_dtype dtype; /* FXTAP_STRING: `text` */
     int32_t ndim;
-    int64_t length;    /* in elements; for a string, in bytes */
-    void *data;        /* owned, or `inline_data` */
+    int64_t length; /* in elements; for a string, in bytes */
+    void *data;     /* owned, or `inline_data` */
     double inline_data[2];
-    PyObject *text;    /* owned UTF-8 bytes */
+    PyObject *text; /* owned UTF-8 bytes */
 } fx_small;
 
 /* Returns 1 if encoded, 0 if `value` has another type (or is too large an integer), -1 with an exception. */

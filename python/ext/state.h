@@ -65,7 +65,7 @@ typedef struct fx_state {
     const struct fx_dlpack_api *exchange; /* torch's table; NULL if it has none */
     PyCFunction is_neg;                   /* Tensor.is_neg and is_conj, called without a lookup */
     PyCFunction is_conj;
-    PyObject *undefined_memory;  /* a fxtap.undefined.Memory and the dict of its regions; NULL before first use */
+    PyObject *undefined_memory; /* a fxtap.undefined.Memory and the dict of its regions; NULL before first use */
     PyObject *undefined_regions;
     bool force_fallback; /* tests: never use the exchange table */
 } fx_state;

@@ -113,8 +113,7 @@ static int reserve(capture *c, uint64_t bytes)
 {
     fxtap_status status = fxtap_call_reserve(c->call, bytes, false);
     if (status == FXTAP_E_AGAIN) {
-        Py_BEGIN_ALLOW_THREADS
-        status = fxtap_call_reserve(c->call, bytes, true);
+        Py_BEGIN_ALLOW_THREADS status = fxtap_call_reserve(c->call, bytes, true);
         Py_END_ALLOW_THREADS
     }
     return ok(status);
@@ -207,8 +206,8 @@ static int submit_view(capture *c, fx_place *place, fxtap_io io, PyObject *tenso
     bool same_form = false;
     fxtap_ticket known = bridged->is_copy ? 0 : fx_known_find_memory(&c->known, &bridged->view, &same_form);
     fxtap_ticket ticket = known;
-    int status = known != 0 && same_form ? submit_alias(c, place, known)
-                                         : queue_view(c, place, tensor, bridged, known, &ticket);
+    int status =
+        known != 0 && same_form ? submit_alias(c, place, known) : queue_view(c, place, tensor, bridged, known, &ticket);
     return status < 0 ? -1 : fx_known_add(&c->known, tensor, bridged, ticket);
 }
 
@@ -225,8 +224,8 @@ static int submit_tensor(capture *c, fx_place *place, fxtap_io io, PyObject *ten
     if (fx_bridge_take(c->state, tensor, c->is_guarded, &bridged) < 0) {
         return -1;
     }
-    int status = bridged.skip != NULL ? skip_text(c, place, io, bridged.skip)
-                                      : submit_view(c, place, io, tensor, &bridged);
+    int status =
+        bridged.skip != NULL ? skip_text(c, place, io, bridged.skip) : submit_view(c, place, io, tensor, &bridged);
     fx_bridge_drop(&bridged);
     return status;
 }
@@ -284,9 +283,9 @@ static int submit_elements(capture *c, fx_place *place, fxtap_io io, PyObject *s
 static int submit_object(capture *c, fx_place *place, fxtap_io io, PyObject *value)
 {
     const fx_state *state = c->state;
-    PyObject *const by_text[] = {state->dtype_type,  state->device_type, state->layout_type, state->memory_format_type,
-                                 state->symint_type, state->symfloat_type, state->symbool_type,
-                                 (PyObject *)&PyLong_Type};
+    PyObject *const by_text[] = {state->dtype_type,         state->device_type,      state->layout_type,
+                                 state->memory_format_type, state->symint_type,      state->symfloat_type,
+                                 state->symbool_type,       (PyObject *)&PyLong_Type};
     PyObject *text = NULL;
     for (size_t i = 0; text == NULL && !PyErr_Occurred() && i < sizeof by_text / sizeof *by_text; i++) {
         if (PyObject_TypeCheck(value, (PyTypeObject *)by_text[i])) {

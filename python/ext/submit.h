@@ -31,9 +31,9 @@ struct fx_capture {
     PyObject *error;         /* what: the exception; owned */
     fx_node_plan *node;      /* the running one */
     uint64_t stamp_us;
-    unsigned int depth;      /* nesting of the value that is being submitted */
+    unsigned int depth; /* nesting of the value that is being submitted */
     fx_known known;
-    fx_pinned *finished;     /* to be released */
+    fx_pinned *finished; /* to be released */
 };
 
 /*

@@ -31,7 +31,7 @@ static bool was_forked(void)
     size_t n_bytes = fread(line, 1, sizeof line - 1, file);
     fclose(file);
     line[n_bytes] = '\0';
-    const char *at = strrchr(line, ')'); /* the name may contain spaces and parentheses */
+    const char *at = strrchr(line, ')');                     /* the name may contain spaces and parentheses */
     for (int field = 3; at != NULL && field <= 9; field++) { /* the ninth holds the flags */
         at = strchr(at + 1, ' ');
     }

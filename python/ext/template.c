@@ -214,11 +214,16 @@ PyObject *fx_template_build(const fx_template *item, PyObject *const *values)
     PyObject *parts;
     PyObject *result;
     switch (item->kind) {
-    case FX_T_CONSTANT: return Py_NewRef(item->object);
-    case FX_T_REF: return Py_NewRef(values[item->slot]);
-    case FX_T_LIST: return build_list(item, values);
-    case FX_T_TUPLE: return build_tuple(item, values);
-    case FX_T_DICT: return build_dict(item, values);
+    case FX_T_CONSTANT:
+        return Py_NewRef(item->object);
+    case FX_T_REF:
+        return Py_NewRef(values[item->slot]);
+    case FX_T_LIST:
+        return build_list(item, values);
+    case FX_T_TUPLE:
+        return build_tuple(item, values);
+    case FX_T_DICT:
+        return build_dict(item, values);
     case FX_T_NAMED:
         parts = build_tuple(item, values);
         result = parts == NULL ? NULL : PyObject_Call(item->object, parts, NULL);
@@ -226,9 +231,9 @@ PyObject *fx_template_build(const fx_template *item, PyObject *const *values)
         return result;
     case FX_T_SLICE:
         parts = build_tuple(item, values);
-        result = parts == NULL ? NULL
-                               : PySlice_New(PyTuple_GetItem(parts, 0), PyTuple_GetItem(parts, 1),
-                                             PyTuple_GetItem(parts, 2));
+        result = parts == NULL
+                     ? NULL
+                     : PySlice_New(PyTuple_GetItem(parts, 0), PyTuple_GetItem(parts, 1), PyTuple_GetItem(parts, 2));
         Py_XDECREF(parts);
         return result;
     }

@@ -8,7 +8,7 @@
 
 typedef enum fx_template_kind {
     FX_T_CONSTANT = 0,
-    FX_T_REF,   /* the value in a slot */
+    FX_T_REF, /* the value in a slot */
     FX_T_LIST,
     FX_T_TUPLE,
     FX_T_NAMED, /* a named tuple; `object` is its class */
@@ -26,8 +26,8 @@ typedef struct fx_template {
 
 typedef struct fx_template_context {
     fx_state *state;
-    PyObject *slots;        /* dict: torch.fx.Node -> slot */
-    bool share_containers;  /* a list without references may be built once: the callee never modifies it */
+    PyObject *slots;       /* dict: torch.fx.Node -> slot */
+    bool share_containers; /* a list without references may be built once: the callee never modifies it */
 } fx_template_context;
 
 /* Compiles `argument`. 0, or -1 with an exception; then *out is empty. Free with fx_template_clear(). */

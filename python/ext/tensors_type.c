@@ -5,14 +5,13 @@
 #include "reader.h"
 
 typedef struct tensors_object {
-    PyObject_HEAD
-    PyObject *reader; /* the Reader object, which everything points into */
+    PyObject_HEAD PyObject *reader; /* the Reader object, which everything points into */
     fxtap_tensor_list *list;
 } tensors_object;
 
 typedef struct source { /* what the fields are made from */
     const fxtap_reader *reader;
-    fxtap_tensor_info tensor; /* a copy: other threads load without the GIL */
+    fxtap_tensor_info tensor;      /* a copy: other threads load without the GIL */
     const fxtap_step_info *step;   /* NULL in plain folders */
     const fxtap_node_info *node;   /* NULL in plain folders */
     const fxtap_graph_info *graph; /* NULL in plain folders */
@@ -74,21 +73,21 @@ static PyObject *mean(const fxtap_stats *stats)
     X(state, true, state_text(s))                                                                                      \
     X(call, step != NULL, PyLong_FromLongLong(step->call))                                                             \
     X(order, node != NULL, PyLong_FromSize_t(node->order))                                                             \
-    X(node, node != NULL, fx_py_text(node->name))                                                                  \
-    X(target, node != NULL, fx_py_text(node->target))                                                              \
+    X(node, node != NULL, fx_py_text(node->name))                                                                      \
+    X(target, node != NULL, fx_py_text(node->target))                                                                  \
     X(io, node != NULL, io_text(s))                                                                                    \
-    X(position, node != NULL, fx_py_text(t->position))                                                             \
-    X(arg_name, node != NULL, fx_py_text(t->arg_name))                                                             \
-    X(name, true, fx_py_text(t->name))                                                                             \
-    X(skipped, true, fx_py_text(t->skipped))                                                                       \
+    X(position, node != NULL, fx_py_text(t->position))                                                                 \
+    X(arg_name, node != NULL, fx_py_text(t->arg_name))                                                                 \
+    X(name, true, fx_py_text(t->name))                                                                                 \
+    X(skipped, true, fx_py_text(t->skipped))                                                                           \
     X(dtype, t->has_meta, PyUnicode_FromString(fxtap_dtype_name(t->dtype)))                                            \
-    X(shape, t->has_meta, fx_py_integers(t->shape, t->ndim))                                                         \
-    X(strides, t->has_meta && t->strides != NULL, fx_py_integers(t->strides, t->ndim))                               \
-    X(device, t->has_meta, fx_py_text(t->device))                                                                  \
-    X(layout, t->has_meta, fx_py_text(t->layout))                                                                  \
+    X(shape, t->has_meta, fx_py_integers(t->shape, t->ndim))                                                           \
+    X(strides, t->has_meta && t->strides != NULL, fx_py_integers(t->strides, t->ndim))                                 \
+    X(device, t->has_meta, fx_py_text(t->device))                                                                      \
+    X(layout, t->has_meta, fx_py_text(t->layout))                                                                      \
     X(saved_dtype, t->has_meta, PyUnicode_FromString(fxtap_dtype_name(t->saved_dtype)))                                \
     X(bytes, t->has_meta, PyLong_FromUnsignedLongLong(t->bytes))                                                       \
-    X(hash, t->has_hash, fx_py_hash(t->hash))                                                                      \
+    X(hash, t->has_hash, fx_py_hash(t->hash))                                                                          \
     X(count, t->has_stats, PyLong_FromUnsignedLongLong(stats->count))                                                  \
     X(min, t->has_stats, extreme(stats, stats->min, stats->min_int))                                                   \
     X(max, t->has_stats, extreme(stats, stats->max, stats->max_int))                                                   \
@@ -103,8 +102,8 @@ static PyObject *mean(const fxtap_stats *stats)
     X(zero_count, t->has_stats, PyLong_FromUnsignedLongLong(stats->zero_count))                                        \
     X(subnormal_count, t->has_stats, PyLong_FromUnsignedLongLong(stats->subnormal_count))                              \
     X(undefined_count, t->has_meta, PyLong_FromUnsignedLongLong(t->undefined_count))                                   \
-    X(module_path, node != NULL, fx_py_text(node->module_path))                                                    \
-    X(source_file, node != NULL, fx_py_text(node->source_file))                                                    \
+    X(module_path, node != NULL, fx_py_text(node->module_path))                                                        \
+    X(source_file, node != NULL, fx_py_text(node->source_file))                                                        \
     X(source_line, node != NULL, PyLong_FromLong(node->source_line))                                                   \
     X(stamp_us, node != NULL, PyLong_FromUnsignedLongLong(t->stamp_us))                                                \
     X(path, true, fx_py_path(t->path))
@@ -239,10 +238,8 @@ static PyObject *load(PyObject *self, PyObject *number, fxtap_status (*function)
         return NULL;
     }
     fxtap_status status;
-    Py_BEGIN_ALLOW_THREADS
-    status = function(of(self)->list, i);
-    Py_END_ALLOW_THREADS
-    return status == FXTAP_OK ? none() : fx_raise(status);
+    Py_BEGIN_ALLOW_THREADS status = function(of(self)->list, i);
+    Py_END_ALLOW_THREADS return status == FXTAP_OK ? none() : fx_raise(status);
 }
 
 static PyObject *load_meta(PyObject *self, PyObject *number)
@@ -263,10 +260,8 @@ static PyObject *open_values(PyObject *self, PyObject *number)
     }
     fxtap_npy *npy = NULL;
     fxtap_status status;
-    Py_BEGIN_ALLOW_THREADS
-    status = fxtap_tensor_open(of(self)->list, i, &npy);
-    Py_END_ALLOW_THREADS
-    return status == FXTAP_OK ? fx_values_new(fx_state_of(self), npy) : fx_raise(status);
+    Py_BEGIN_ALLOW_THREADS status = fxtap_tensor_open(of(self)->list, i, &npy);
+    Py_END_ALLOW_THREADS return status == FXTAP_OK ? fx_values_new(fx_state_of(self), npy) : fx_raise(status);
 }
 
 static PyMethodDef methods[] = {

@@ -6,8 +6,7 @@
 #include "reader.h"
 
 typedef struct values_object {
-    PyObject_HEAD
-    fxtap_npy *npy; /* never changed: any thread may read it */
+    PyObject_HEAD fxtap_npy *npy; /* never changed: any thread may read it */
 } values_object;
 
 static const fxtap_npy *file_of(PyObject *self)

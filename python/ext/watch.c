@@ -10,8 +10,7 @@ typedef struct fx_capture capture;
 void fx_watch_settle(capture *c, const void *first, const void *end)
 {
     if (fxtap_call_is_pending(c->call, first, end)) {
-        Py_BEGIN_ALLOW_THREADS
-        fxtap_call_settle(c->call, first, end);
+        Py_BEGIN_ALLOW_THREADS fxtap_call_settle(c->call, first, end);
         Py_END_ALLOW_THREADS
     }
 }
@@ -139,8 +138,7 @@ static int check_one(capture *c, const fx_instruction *instruction, const fx_wat
     bool has_changed = false;
     fxtap_status status = FXTAP_OK;
     if (bridged.skip == NULL) {
-        Py_BEGIN_ALLOW_THREADS
-        status = fxtap_call_has_changed(c->call, item->ticket, &bridged.view, &has_changed);
+        Py_BEGIN_ALLOW_THREADS status = fxtap_call_has_changed(c->call, item->ticket, &bridged.view, &has_changed);
         Py_END_ALLOW_THREADS
     }
     bool is_other_form = status == FXTAP_E_INVALID; /* resized, or another dtype */

@@ -11,11 +11,11 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-#define SURE 10        /* pairs with this score are made first */
-#define LIKELY 6       /* then pairs with this score that the wiring or the value supports */
-#define MOST_CROSS 64  /* candidates of a key that are all scored; if there are more, only in order */
-#define MOST_USERS 64  /* the same for the readers of two values */
-#define REACH 32       /* nodes examined between two pairs */
+#define SURE 10       /* pairs with this score are made first */
+#define LIKELY 6      /* then pairs with this score that the wiring or the value supports */
+#define MOST_CROSS 64 /* candidates of a key that are all scored; if there are more, only in order */
+#define MOST_USERS 64 /* the same for the readers of two values */
+#define REACH 32      /* nodes examined between two pairs */
 
 typedef struct candidate {
     int32_t score;
@@ -441,8 +441,8 @@ static void join_results(alignment *a)
 static bool align(alignment *a, const fx_map *map)
 {
     static const fx_key_function keys[] = {fx_key_by_value, fx_key_by_value_alone, fx_key_by_literals,
-                                        fx_key_by_place, fx_key_by_line,        fx_key_by_module,
-                                        fx_key_by_spot,  fx_key_by_size,        fx_key_by_shifted_size};
+                                           fx_key_by_place, fx_key_by_line,        fx_key_by_module,
+                                           fx_key_by_spot,  fx_key_by_size,        fx_key_by_shifted_size};
     bool is_unwired = a->golden->wiring == NULL || a->target->wiring == NULL;
     bool done = join_mapped(a, map) && join_plain_files(a) && fx_align_calls(&a->arena, a->golden, a->target);
     a->floor = SURE;

@@ -84,7 +84,8 @@ static fxtap_status list_calls(fx_batch *batch, const fx_side *side, const fxtap
     fx_exec_call *calls = fx_arena_calloc(&batch->arena, n_steps + 1, sizeof *calls);
     fxtap_status status = calls == NULL ? FXTAP_E_NOMEM : FXTAP_OK;
     for (size_t i = 0; i < n_steps && status == FXTAP_OK; i++) {
-        calls[i] = (fx_exec_call){.step = steps[i], .graph = steps[i] == NULL ? NULL : steps[i]->graph,
+        calls[i] = (fx_exec_call){.step = steps[i],
+                                  .graph = steps[i] == NULL ? NULL : steps[i]->graph,
                                   .first_tensor = fxtap_tensor_list_count(list)};
         if (calls[i].graph != NULL &&
             fxtap_reader_record(side->reader, calls[i].graph, &calls[i].record) == FXTAP_E_NOMEM) {

@@ -4,8 +4,8 @@
 #ifndef FX_COMPARE_BATCH_H
 #define FX_COMPARE_BATCH_H
 
-#include "compare/folder.h"
 #include "compare/execution.h"
+#include "compare/folder.h"
 
 /* The two tensors of a pair: indices in the batch's lists, or FX_MISSING. */
 typedef struct fx_sources {
@@ -19,9 +19,9 @@ typedef struct fx_node_pair {
     const fxtap_node_info *target;
     size_t golden_node; /* number in golden's execution; FX_MISSING: none */
     size_t target_node;
-    uint32_t evidence;  /* bits of fx_evidence */
-    bool is_region;     /* one operator is paired with several, or with a different one: only the results correspond */
-    size_t first_pair;  /* in the batch */
+    uint32_t evidence; /* bits of fx_evidence */
+    bool is_region;    /* one operator is paired with several, or with a different one: only the results correspond */
+    size_t first_pair; /* in the batch */
     size_t n_pairs;
 } fx_node_pair;
 
@@ -30,13 +30,13 @@ typedef struct fx_group_nodes {
     const fx_group_work *group;
     fx_exec_call *golden_calls; /* array of group->n_golden; the tensors are in the batch's lists */
     fx_exec_call *target_calls;
-    size_t n_target_nodes;      /* of all calls */
-    fx_wiring *golden_wiring;   /* NULL until first used, or if there is none; owned */
+    size_t n_target_nodes;    /* of all calls */
+    fx_wiring *golden_wiring; /* NULL until first used, or if there is none; owned */
     fx_wiring *target_wiring;
     bool has_golden_wiring, has_target_wiring; /* fx_group_wiring() has created it, or found that there is none */
-    const bool *has_golden_partner; /* one per node, dumped or not; NULL if nodes pair by position */
+    const bool *has_golden_partner;            /* one per node, dumped or not; NULL if nodes pair by position */
     const bool *has_target_partner;
-    fx_node_pair *nodes;        /* in order of execution */
+    fx_node_pair *nodes; /* in order of execution */
     size_t n_nodes;
 } fx_group_nodes;
 
@@ -120,11 +120,10 @@ const fxtap_neighbourhood *fx_neighbourhood(fx_arena *arena, const fx_group_node
 
 /* ---- literal.c ---- */
 
-
 /* ---- judge.c, run.c ---- */
 
 typedef struct fx_judge_memory { /* state of one thread that judges pairs */
-    fx_arena arena;      /* for what the report keeps */
+    fx_arena arena;              /* for what the report keeps */
     fx_folder_cache golden_folder, target_folder;
 } fx_judge_memory;
 

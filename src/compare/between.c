@@ -15,9 +15,9 @@ typedef struct walk { /* a walk from an input back through one side's graph, to 
     const fx_wiring *wiring;
     bool is_golden;
     const fxtap_node_info **nodes; /* by order; NULL: not dumped */
-    bool *is_paired; /* its values are compared */
+    bool *is_paired;               /* its values are compared */
     const bool *has_partner; /* a node of the other side corresponds, even if it was not dumped there; NULL: unknown */
-    bool *is_wanted; /* reached from the input */
+    bool *is_wanted;         /* reached from the input */
     size_t n;
 } walk;
 
@@ -93,8 +93,10 @@ static void name_nodes(const walk *c, fx_between *between)
 fxtap_status fx_name_between(const fx_group_nodes *group, const fx_wiring *wiring, bool is_golden, size_t node,
                              const char *position, fx_between *out)
 {
-    walk c = {.group = group, .wiring = wiring, .is_golden = is_golden,
-               .has_partner = is_golden ? group->has_golden_partner : group->has_target_partner};
+    walk c = {.group = group,
+              .wiring = wiring,
+              .is_golden = is_golden,
+              .has_partner = is_golden ? group->has_golden_partner : group->has_target_partner};
     bool done = begin(&c);
     if (done) {
         walk_from(&c, node, position);

@@ -167,9 +167,8 @@ static fxtap_status name_between(fx_batch *batch, fx_group_nodes *group, const f
         status = fx_name_between(group, golden, true, node->golden_node, position, &found);
     }
     if (status == FXTAP_OK && is_input && found.first == NULL && golden != NULL && target != NULL) {
-        status = node->golden_node == FX_MISSING
-                     ? FXTAP_OK
-                     : name_undumped(batch, group, node, pair->position, golden, origin);
+        status = node->golden_node == FX_MISSING ? FXTAP_OK
+                                                 : name_undumped(batch, group, node, pair->position, golden, origin);
         if (status == FXTAP_OK && origin->between == NULL) {
             status = name_feeders(batch, group, node, pair, golden, target, origin);
         }

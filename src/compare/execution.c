@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "util/table.h"
 #include "util/memory.h"
+#include "util/table.h"
 
 #define MAX_VALUES ((size_t)1 << 24) /* remembered while calls are linked */
 

@@ -13,25 +13,25 @@
 
 /* Evidence that two nodes are a pair, and evidence against it. */
 typedef enum fx_evidence {
-    FX_EV_STRUCTURE = 1u << 0,    /* the same position in graphs of equal structure */
-    FX_EV_MAP = 1u << 1,          /* the given map */
-    FX_EV_VALUE = 1u << 2,        /* equal hashes of values that are not trivial */
-    FX_EV_NEAR = 1u << 3,         /* statistics that only the same quantity can have */
-    FX_EV_STRANGER = 1u << 4,     /* against: statistics of a different quantity */
-    FX_EV_OPERATOR = 1u << 5,     /* the same operator */
-    FX_EV_FAMILY = 1u << 6,       /* another form of it */
-    FX_EV_MODULE = 1u << 7,       /* the same module path, ignoring wrappers of the model */
-    FX_EV_LINE = 1u << 8,         /* the same line text, in a function of the same name */
+    FX_EV_STRUCTURE = 1u << 0, /* the same position in graphs of equal structure */
+    FX_EV_MAP = 1u << 1,       /* the given map */
+    FX_EV_VALUE = 1u << 2,     /* equal hashes of values that are not trivial */
+    FX_EV_NEAR = 1u << 3,      /* statistics that only the same quantity can have */
+    FX_EV_STRANGER = 1u << 4,  /* against: statistics of a different quantity */
+    FX_EV_OPERATOR = 1u << 5,  /* the same operator */
+    FX_EV_FAMILY = 1u << 6,    /* another form of it */
+    FX_EV_MODULE = 1u << 7,    /* the same module path, ignoring wrappers of the model */
+    FX_EV_LINE = 1u << 8,      /* the same line text, in a function of the same name */
     FX_EV_SHAPE = 1u << 9,
-    FX_EV_INPUTS = 1u << 10,      /* an input is paired accordingly */
-    FX_EV_USERS = 1u << 11,       /* two paired operators read both values at the same position */
+    FX_EV_INPUTS = 1u << 10,        /* an input is paired accordingly */
+    FX_EV_USERS = 1u << 11,         /* two paired operators read both values at the same position */
     FX_EV_INPUT_AGAINST = 1u << 12, /* against: an input is paired with another node */
     FX_EV_USER_AGAINST = 1u << 13,
-    FX_EV_LITERALS = 1u << 14,    /* equal numbers in the code */
-    FX_EV_NAME = 1u << 15,        /* the same name, if nothing better is recorded */
-    FX_EV_ORDER = 1u << 16,       /* the same position between neighbours that are pairs */
-    FX_EV_ROUGH = 1u << 17,       /* statistics that the same quantity may have in two precisions */
-    FX_EV_RESULT = 1u << 18,      /* the same position in what the programs return */
+    FX_EV_LITERALS = 1u << 14, /* equal numbers in the code */
+    FX_EV_NAME = 1u << 15,     /* the same name, if nothing better is recorded */
+    FX_EV_ORDER = 1u << 16,    /* the same position between neighbours that are pairs */
+    FX_EV_ROUGH = 1u << 17,    /* statistics that the same quantity may have in two precisions */
+    FX_EV_RESULT = 1u << 18,   /* the same position in what the programs return */
 } fx_evidence;
 
 typedef struct fx_exec_node {
@@ -44,7 +44,7 @@ typedef struct fx_exec_node {
     size_t partner;              /* on the other side, or FX_MISSING */
     uint32_t evidence;           /* bits of fx_evidence; 0: alone */
     int32_t score;
-    size_t source;               /* itself, or the node whose value it passes on unchanged; set by fx_align() */
+    size_t source; /* itself, or the node whose value it passes on unchanged; set by fx_align() */
 } fx_exec_node;
 
 typedef struct fx_exec_call {

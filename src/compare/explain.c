@@ -20,8 +20,7 @@ static void add_node(fxtap_buffer *out, const fx_traits *traits, size_t i)
     const fx_exec_call *call = &traits->execution->calls[node_at(traits, i)->call];
     fxtap_buffer_printf(out, "%s", node_at(traits, i)->name);
     if (call->graph != NULL) {
-        fxtap_buffer_printf(out, " (graph %u, step %lld)", (unsigned)call->graph->graph,
-                            (long long)call->step->step);
+        fxtap_buffer_printf(out, " (graph %u, step %lld)", (unsigned)call->graph->graph, (long long)call->step->step);
     }
 }
 

@@ -48,8 +48,8 @@ static fxtap_status list_graphs(fx_arena *arena, const fx_side *side, graph_list
             continue;
         }
         const fxtap_rank_info *rank = info == NULL ? NULL : fxtap_reader_rank(side->reader, info->rank_i);
-        out->items[out->n_items++] = (graph_entry){.info = info, .rank = rank == NULL ? 0 : rank->rank,
-                                                   .first_step = i, .n_steps = 1, .partner = FX_MISSING};
+        out->items[out->n_items++] = (graph_entry){
+            .info = info, .rank = rank == NULL ? 0 : rank->rank, .first_step = i, .n_steps = 1, .partner = FX_MISSING};
     }
     return FXTAP_OK;
 }
@@ -219,7 +219,8 @@ static fxtap_status pair_steps(pairing_graphs *p, const graph_entry *golden, con
 {
     fx_comparison *c = p->comparison;
     size_t n_golden = golden == NULL ? 0 : golden->n_steps, n_target = target == NULL ? 0 : target->n_steps;
-    fx_group_work work = {.rank = p->rank, .pairing = golden == NULL ? FXTAP_PAIR_NONE : golden->pairing,
+    fx_group_work work = {.rank = p->rank,
+                          .pairing = golden == NULL ? FXTAP_PAIR_NONE : golden->pairing,
                           .same_structure = golden != NULL && target != NULL && golden->same_structure};
     work.is_extra = (golden == NULL || target == NULL) &&
                     is_extra(golden, target, has_backward(golden == NULL ? &p->golden : &p->target));
@@ -235,8 +236,8 @@ static fxtap_status pair_steps(pairing_graphs *p, const graph_entry *golden, con
             t++; /* added together with its partner */
             continue;
         }
-        bool is_first = right == NULL ||
-                        (left != NULL && (*left == NULL || *right == NULL || (*left)->step <= (*right)->step));
+        bool is_first =
+            right == NULL || (left != NULL && (*left == NULL || *right == NULL || (*left)->step <= (*right)->step));
         if (is_first) {
             size_t partner = partners.of_golden[g++];
             right = partner == FX_MISSING ? NULL : &c->target.steps[target->first_step + partner];

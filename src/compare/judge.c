@@ -38,8 +38,7 @@ static fxtap_status judge_skipped(fx_pair_job *job)
 bool fx_job_same_shape(const fxtap_pair *pair)
 {
     return pair->ndim == pair->target_ndim &&
-           (pair->ndim == 0 ||
-            memcmp(pair->shape, pair->target_shape, (size_t)pair->ndim * sizeof *pair->shape) == 0);
+           (pair->ndim == 0 || memcmp(pair->shape, pair->target_shape, (size_t)pair->ndim * sizeof *pair->shape) == 0);
 }
 
 fxtap_status fx_judge_shapes(fx_pair_job *job)
@@ -177,8 +176,7 @@ static fxtap_status judge_statistics(fx_pair_job *job)
         return fx_job_detail(job, FXTAP_UNREADABLE, "no file and no statistics to compare");
     }
     bool is_close = g->nan_count == t->nan_count && g->pos_inf_count == t->pos_inf_count &&
-                    g->neg_inf_count == t->neg_inf_count &&
-                    are_near(g->abs_max, t->abs_max, g->abs_max, &tolerance) &&
+                    g->neg_inf_count == t->neg_inf_count && are_near(g->abs_max, t->abs_max, g->abs_max, &tolerance) &&
                     are_near(g->rms, t->rms, g->rms, &tolerance) && are_near(g->mean, t->mean, g->rms, &tolerance);
     return fx_job_detail(job, is_close ? FXTAP_CLOSE : FXTAP_DIFFERENT, "judged by statistics alone: there is no file");
 }

@@ -147,8 +147,8 @@ static bool judges_elements(const fxtap_pair *pair, const fx_tolerance *toleranc
 
 static fxtap_verdict verdict_of(const fxtap_pair *pair, const fx_tolerance *tolerance)
 {
-    bool is_equal = pair->identical_bits ||
-                    (pair->nan_mismatched == 0 && pair->inf_mismatched == 0 && pair->max_abs_err == 0.0);
+    bool is_equal =
+        pair->identical_bits || (pair->nan_mismatched == 0 && pair->inf_mismatched == 0 && pair->max_abs_err == 0.0);
     if (is_equal) {
         return FXTAP_SAME;
     }

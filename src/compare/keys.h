@@ -25,7 +25,7 @@ uint64_t fx_key_by_spot(const fx_traits *traits, size_t node);        /* module,
 uint64_t fx_key_by_size(const fx_traits *traits, size_t node);
 uint64_t fx_key_by_shifted_size(const fx_traits *traits, size_t node);
 uint64_t fx_key_by_name(const fx_traits *traits, size_t node);
-uint64_t fx_key_by_operator(const fx_traits *traits, size_t node);    /* operator and shape */
+uint64_t fx_key_by_operator(const fx_traits *traits, size_t node); /* operator and shape */
 
 /* The unpaired nodes, sorted by key, then in order of execution. NULL: no memory. */
 fx_keyed *fx_list_keys(fx_arena *arena, const fx_traits *traits, fx_key_function key_of, size_t *n_out);

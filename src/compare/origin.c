@@ -35,7 +35,7 @@ typedef struct search {
     fx_group_nodes *nodes;
     const fx_wiring *wiring;        /* golden's; NULL: none */
     const fx_wiring *target_wiring; /* NULL: not loaded yet, or none */
-    node_state *states; /* one per node of the record */
+    node_state *states;             /* one per node of the record */
     fx_node_health *health;
     size_t n_states;
     size_t *origin_nodes; /* golden's node of each origin of this group */
@@ -243,8 +243,8 @@ static double largest_error(const search *s, const fx_node_pair *node)
     return largest;
 }
 
-static fxtap_status add_origin(search *s, const fx_node_pair *node, const fxtap_pair *pair,
-                               fxtap_origin_reason reason, const evidence *e, size_t *index_out)
+static fxtap_status add_origin(search *s, const fx_node_pair *node, const fxtap_pair *pair, fxtap_origin_reason reason,
+                               const evidence *e, size_t *index_out)
 {
     bool is_input = pair->io == FXTAP_INPUT;
     fxtap_origin origin = {
@@ -357,10 +357,10 @@ static fxtap_status weigh_bad_output(search *s, const fx_node_pair *node, const 
         }
         return FXTAP_OK;
     }
-    fxtap_origin_reason reason = is_random(s, node)  ? FXTAP_ORIGIN_RANDOM
-                                 : is_drift       ? FXTAP_ORIGIN_DRIFT
+    fxtap_origin_reason reason = is_random(s, node)               ? FXTAP_ORIGIN_RANDOM
+                                 : is_drift                       ? FXTAP_ORIGIN_DRIFT
                                  : e->any_unknown || e->any_clean ? FXTAP_ORIGIN_REGION
-                                                  : FXTAP_ORIGIN_OPERATOR;
+                                                                  : FXTAP_ORIGIN_OPERATOR;
     return add_origin(s, node, output, reason, e, &e->origin);
 }
 

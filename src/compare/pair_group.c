@@ -95,8 +95,9 @@ static fxtap_pairing kind_of(const fx_node_pair *node)
     if ((is_known && is_exact) || evidence == FX_EV_NAME) { /* only the name: plain files with equal names */
         return FXTAP_PAIR_EXACT;
     }
-    return (evidence & place) != 0 ? FXTAP_PAIR_SOURCE
-         : (evidence & (FX_EV_INPUTS | FX_EV_USERS)) != 0 ? FXTAP_PAIR_WIRING : FXTAP_PAIR_ORDER;
+    return (evidence & place) != 0                          ? FXTAP_PAIR_SOURCE
+           : (evidence & (FX_EV_INPUTS | FX_EV_USERS)) != 0 ? FXTAP_PAIR_WIRING
+                                                            : FXTAP_PAIR_ORDER;
 }
 
 /* Whether the other side should have this value too: the graphs are equal, or the other side has its operator. */
@@ -281,8 +282,8 @@ static fxtap_status add_golden(const pairing *p, size_t g)
 static fxtap_status add_target(const pairing *p, size_t t)
 {
     const fx_exec_node *target = node_at(&p->target, t);
-    bool is_done = target == NULL ||
-                   (target->partner != FX_MISSING && fx_is_one_call(&p->golden, target->partner, &p->target));
+    bool is_done =
+        target == NULL || (target->partner != FX_MISSING && fx_is_one_call(&p->golden, target->partner, &p->target));
     if (is_done || !is_wanted(p, FX_MISSING, t)) {
         return FXTAP_OK;
     }
@@ -308,18 +309,19 @@ static fxtap_status add_report_group(const pairing *p, const fx_exec_call *golde
 {
     const fx_group_work *work = p->group->group;
     const fxtap_step_info *first = golden != NULL ? golden->step : target->step;
-    return fx_report_add_group(p->batch->comparison->report, &(fxtap_group){
-        .rank = work->rank,
-        .graph = graph_number(first),
-        .target_graph = target == NULL ? 0 : graph_number(target->step),
-        .step = golden == NULL ? -1 : step_number(golden->step),
-        .target_step = target == NULL ? -1 : step_number(target->step),
-        .pairing = work->pairing,
-        .unit = work->number,
-        .call = first == NULL ? -1 : first->call,
-        .first_pair = p->batch->first_pair + first_pair,
-        .n_pairs = p->batch->n_pairs - first_pair,
-    });
+    return fx_report_add_group(p->batch->comparison->report,
+                               &(fxtap_group){
+                                   .rank = work->rank,
+                                   .graph = graph_number(first),
+                                   .target_graph = target == NULL ? 0 : graph_number(target->step),
+                                   .step = golden == NULL ? -1 : step_number(golden->step),
+                                   .target_step = target == NULL ? -1 : step_number(target->step),
+                                   .pairing = work->pairing,
+                                   .unit = work->number,
+                                   .call = first == NULL ? -1 : first->call,
+                                   .first_pair = p->batch->first_pair + first_pair,
+                                   .n_pairs = p->batch->n_pairs - first_pair,
+                               });
 }
 
 /* The call of target that has the first counterpart of this call's nodes. */

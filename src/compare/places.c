@@ -1,6 +1,6 @@
 /* places.c - pairs the tensors of aligned nodes, position by position. */
-#include "compare/map.h"
 #include "compare/places.h"
+#include "compare/map.h"
 
 #include <string.h>
 
@@ -13,7 +13,7 @@ typedef struct placing {
     fx_places *out;
     size_t
         *readers; /* for each target node, the first input of a reader that may pair with a region's input, plus one */
-    size_t *next;    /* for each target tensor, the next one in that list, plus one */
+    size_t *next; /* for each target tensor, the next one in that list, plus one */
 } placing;
 
 static size_t *partner_of_golden(const placing *p, size_t tensor)
@@ -322,7 +322,11 @@ fxtap_status fx_places_create(fx_arena *arena, const fx_map *map, const fx_execu
     out->golden = missing(arena, n_golden);
     out->target = missing(arena, n_target);
     out->counterparts = missing(arena, golden->n_nodes);
-    placing p = {map, golden, target, out, fx_arena_calloc(arena, target->n_nodes + 1, sizeof *p.readers),
+    placing p = {map,
+                 golden,
+                 target,
+                 out,
+                 fx_arena_calloc(arena, target->n_nodes + 1, sizeof *p.readers),
                  fx_arena_calloc(arena, n_target + 1, sizeof *p.next)};
     if (out->golden == NULL || out->target == NULL || out->counterparts == NULL || p.readers == NULL ||
         p.next == NULL) {

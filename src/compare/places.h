@@ -6,9 +6,9 @@
 #include "compare/map.h"
 
 typedef struct fx_places {
-    size_t *golden;       /* for each golden tensor, its partner in target's list, or FX_MISSING */
+    size_t *golden; /* for each golden tensor, its partner in target's list, or FX_MISSING */
     size_t *target;
-    size_t first_golden;  /* index in the list of the tensor that golden[0] describes */
+    size_t first_golden; /* index in the list of the tensor that golden[0] describes */
     size_t first_target;
     size_t *counterparts; /* for each golden node, target's node that computes its result, or FX_MISSING */
 } fx_places;

@@ -158,8 +158,7 @@ void fx_report_tally(fxtap_report *report)
 
 fxtap_verdict fxtap_report_verdict(const fxtap_report *report)
 {
-    static const fxtap_verdict bad[] = {FXTAP_DIFFERENT,  FXTAP_SHAPE_MISMATCH, FXTAP_DTYPE_MISMATCH,
-                                        FXTAP_UNREADABLE};
+    static const fxtap_verdict bad[] = {FXTAP_DIFFERENT, FXTAP_SHAPE_MISMATCH, FXTAP_DTYPE_MISMATCH, FXTAP_UNREADABLE};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         if (report->counts[bad[i]] > 0) {
             return FXTAP_DIFFERENT;
@@ -265,8 +264,8 @@ const char *fxtap_verdict_name(fxtap_verdict verdict)
 const char *fxtap_pairing_name(fxtap_pairing pairing)
 {
     static const char *const names[] = {
-        [FXTAP_PAIR_NONE] = "unpaired",    [FXTAP_PAIR_EXACT] = "exact",       [FXTAP_PAIR_MAPPED] = "mapped",
-        [FXTAP_PAIR_SOURCE] = "by source", [FXTAP_PAIR_ORDER] = "by order",    [FXTAP_PAIR_WIRING] = "by wiring",
+        [FXTAP_PAIR_NONE] = "unpaired",    [FXTAP_PAIR_EXACT] = "exact",    [FXTAP_PAIR_MAPPED] = "mapped",
+        [FXTAP_PAIR_SOURCE] = "by source", [FXTAP_PAIR_ORDER] = "by order", [FXTAP_PAIR_WIRING] = "by wiring",
         [FXTAP_PAIR_REGION] = "region",
     };
     return (unsigned)pairing < FXTAP_PAIR_COUNT ? names[pairing] : "unknown";
@@ -275,10 +274,16 @@ const char *fxtap_pairing_name(fxtap_pairing pairing)
 const char *fxtap_evidence_name(size_t i)
 {
     static const char *const names[] = {
-        "structure", "map",    "value",          "near value",      "another value", "operator",
-        "family",    "module", "line",           "shape",           "inputs",        "readers",
-        "inputs against",      "readers against", "literals",       "name",          "order",
-        "roughly near value",  "result",
+        "structure",      "map",
+        "value",          "near value",
+        "another value",  "operator",
+        "family",         "module",
+        "line",           "shape",
+        "inputs",         "readers",
+        "inputs against", "readers against",
+        "literals",       "name",
+        "order",          "roughly near value",
+        "result",
     };
     return i < sizeof names / sizeof names[0] ? names[i] : NULL;
 }

@@ -8,8 +8,8 @@
 
 #include "compare/wiring.h"
 #include "fxtap/compare.h"
-#include "util/texts.h"
 #include "util/arena.h"
+#include "util/texts.h"
 
 struct fxtap_report {
     fx_arena arena; /* every string and array below */
@@ -42,8 +42,8 @@ struct fxtap_report {
     bool stopped_early;      /* fail_fast found a difference */
 };
 
-#define FX_DETAILED 8         /* origins with a neighbourhood and a histogram; also other pairs with a histogram */
-#define FX_AROUND_GROUPS 64   /* number of groups, from the first, whose origins may have a neighbourhood */
+#define FX_DETAILED 8       /* origins with a neighbourhood and a histogram; also other pairs with a histogram */
+#define FX_AROUND_GROUPS 64 /* number of groups, from the first, whose origins may have a neighbourhood */
 
 typedef struct fx_side {
     fxtap_reader *reader;
@@ -55,14 +55,14 @@ typedef struct fx_side {
 /* A unit of alignment: one step of a graph and one of another, or all calls of an iteration and all of another. */
 typedef struct fx_group_work {
     const fxtap_step_info *const *golden; /* calls in order */
-    size_t n_golden;             /* 0: missing */
+    size_t n_golden;                      /* 0: missing */
     const fxtap_step_info *const *target;
     size_t n_target;
-    size_t number;               /* of the group, independent of sharding */
-    int32_t rank;                /* rank number of the reported pairs */
+    size_t number; /* of the group, independent of sharding */
+    int32_t rank;  /* rank number of the reported pairs */
     fxtap_pairing pairing;
-    bool same_structure;         /* one call on each side, with equal structure: nodes pair by position */
-    bool is_extra;               /* a graph that the other side did not have to run */
+    bool same_structure; /* one call on each side, with equal structure: nodes pair by position */
+    bool is_extra;       /* a graph that the other side did not have to run */
 } fx_group_work;
 
 typedef struct fx_comparison {
@@ -77,11 +77,11 @@ typedef struct fx_comparison {
     size_t groups_capacity;
     const struct fx_map *map;
     fxtap_buffer explanation; /* lines of the report's explanation, appended as groups are aligned */
-    size_t n_begun;     /* groups that have been paired */
-    size_t n_paired;    /* pairs of these groups */
-    size_t n_judged;    /* pairs in finished batches */
-    bool found_bad;     /* fail_fast: later pairs are not judged */
-    atomic_bool stop;   /* a failure, or cancelled by the progress callback */
+    size_t n_begun;           /* groups that have been paired */
+    size_t n_paired;          /* pairs of these groups */
+    size_t n_judged;          /* pairs in finished batches */
+    bool found_bad;           /* fail_fast: later pairs are not judged */
+    atomic_bool stop;         /* a failure, or cancelled by the progress callback */
 } fx_comparison;
 
 /* ---- report.c ---- */

@@ -18,24 +18,15 @@ typedef struct tolerance_row {
 
 /* In order of precision, the least precise first: fx_judged_dtype() depends on it. */
 static const tolerance_row defaults[] = {
-    {FXTAP_FLOAT4_E2M1FN_X2, 0.5, 1e-5},
-    {FXTAP_FLOAT8_E8M0FNU, 1.0, 0.0},
-    {FXTAP_FLOAT6_E3M2FN, 0.25, 1e-5},
-    {FXTAP_FLOAT6_E2M3FN, 0.125, 1e-5},
-    {FXTAP_FLOAT8_E5M2, 0.25, 1e-5},
-    {FXTAP_FLOAT8_E5M2FNUZ, 0.25, 1e-5},
-    {FXTAP_FLOAT8_E4M3, 0.125, 1e-5},
-    {FXTAP_FLOAT8_E4M3FN, 0.125, 1e-5},
-    {FXTAP_FLOAT8_E4M3FNUZ, 0.125, 1e-5},
-    {FXTAP_FLOAT8_E4M3B11FNUZ, 0.125, 1e-5},
-    {FXTAP_FLOAT8_E3M4, 0.0625, 1e-5},
-    {FXTAP_BFLOAT16, 1.6e-2, 1e-5},
-    {FXTAP_FLOAT16, 1e-3, 1e-5},
-    {FXTAP_COMPLEX32, 1e-3, 1e-5},
-    {FXTAP_FLOAT32, 1.3e-6, 1e-5},
-    {FXTAP_COMPLEX64, 1.3e-6, 1e-5},
-    {FXTAP_FLOAT64, 1e-7, 1e-7},
-    {FXTAP_COMPLEX128, 1e-7, 1e-7},
+    {FXTAP_FLOAT4_E2M1FN_X2, 0.5, 1e-5},  {FXTAP_FLOAT8_E8M0FNU, 1.0, 0.0},
+    {FXTAP_FLOAT6_E3M2FN, 0.25, 1e-5},    {FXTAP_FLOAT6_E2M3FN, 0.125, 1e-5},
+    {FXTAP_FLOAT8_E5M2, 0.25, 1e-5},      {FXTAP_FLOAT8_E5M2FNUZ, 0.25, 1e-5},
+    {FXTAP_FLOAT8_E4M3, 0.125, 1e-5},     {FXTAP_FLOAT8_E4M3FN, 0.125, 1e-5},
+    {FXTAP_FLOAT8_E4M3FNUZ, 0.125, 1e-5}, {FXTAP_FLOAT8_E4M3B11FNUZ, 0.125, 1e-5},
+    {FXTAP_FLOAT8_E3M4, 0.0625, 1e-5},    {FXTAP_BFLOAT16, 1.6e-2, 1e-5},
+    {FXTAP_FLOAT16, 1e-3, 1e-5},          {FXTAP_COMPLEX32, 1e-3, 1e-5},
+    {FXTAP_FLOAT32, 1.3e-6, 1e-5},        {FXTAP_COMPLEX64, 1.3e-6, 1e-5},
+    {FXTAP_FLOAT64, 1e-7, 1e-7},          {FXTAP_COMPLEX128, 1e-7, 1e-7},
 };
 
 static size_t precision_rank(fxtap_dtype dtype)

@@ -52,8 +52,12 @@ static const key_row keys[] = {
 
 void fxtap_rule_init(fxtap_rule *rule)
 {
-    *rule = (fxtap_rule){.rtol = NOT_SET, .atol = NOT_SET, .min_cosine = NOT_SET,
-                         .max_abs = NOT_SET, .max_rel_l2 = NOT_SET, .max_ulp = NOT_SET};
+    *rule = (fxtap_rule){.rtol = NOT_SET,
+                         .atol = NOT_SET,
+                         .min_cosine = NOT_SET,
+                         .max_abs = NOT_SET,
+                         .max_rel_l2 = NOT_SET,
+                         .max_ulp = NOT_SET};
 }
 
 static const char **text_at(fxtap_rule *rule, const key_row *key)

@@ -178,7 +178,7 @@ static fxtap_status read_shard(const void *bytes, size_t n_bytes, fxtap_report *
 
 typedef struct source { /* a shard, and the new indices of its groups' pairs */
     const fxtap_report *report;
-    size_t *moved; /* the new index of each group's first pair */
+    size_t *moved;  /* the new index of each group's first pair */
     size_t n_taken; /* groups appended so far */
 } source;
 

@@ -2,8 +2,8 @@
 #ifndef FX_COMPARE_SHARD_H
 #define FX_COMPARE_SHARD_H
 
-#include "util/codec.h"
 #include "fxtap/compare.h"
+#include "util/codec.h"
 
 void fx_pair_fields(fx_codec *c, fxtap_pair *pair);
 void fx_group_fields(fx_codec *c, fxtap_group *group);

@@ -218,12 +218,11 @@ static void metric_fields(fx_codec *c, fxtap_pair *pair)
 {
     fx_codec_bool(c, &pair->measured);
     fx_codec_bool(c, &pair->identical_bits);
-    double *values[] = {&pair->rtol,         &pair->atol, &pair->max_abs_err, &pair->max_rel_err,
-                        &pair->mean_abs_err, &pair->rmse, &pair->cosine,      &pair->rel_l2,
-                        &pair->euclidean,    &pair->within_1e3, &pair->within_5e3, &pair->max_ulp,
-                        &pair->input_error,  &pair->growth};
+    double *values[] = {&pair->rtol,       &pair->atol,    &pair->max_abs_err, &pair->max_rel_err, &pair->mean_abs_err,
+                        &pair->rmse,       &pair->cosine,  &pair->rel_l2,      &pair->euclidean,   &pair->within_1e3,
+                        &pair->within_5e3, &pair->max_ulp, &pair->input_error, &pair->growth};
     double_fields(c, values, N_OF(values));
-    uint64_t *counts[] = {&pair->count,          &pair->max_abs_index, &pair->max_rel_index, &pair->mismatched,
+    uint64_t *counts[] = {&pair->count,          &pair->max_abs_index,  &pair->max_rel_index,  &pair->mismatched,
                           &pair->nan_mismatched, &pair->inf_mismatched, &pair->undefined_count};
     u64_fields(c, counts, N_OF(counts));
     worst_fields(c, pair);
@@ -309,7 +308,6 @@ void fx_rule_fields(fx_codec *c, fxtap_rule *rule)
     fx_codec_text(c, &rule->dtype);
     fx_codec_text(c, &rule->target);
     fx_codec_text(c, &rule->node);
-    double *values[] = {&rule->rtol,    &rule->atol,       &rule->min_cosine,
-                        &rule->max_abs, &rule->max_rel_l2, &rule->max_ulp};
+    double *values[] = {&rule->rtol, &rule->atol, &rule->min_cosine, &rule->max_abs, &rule->max_rel_l2, &rule->max_ulp};
     double_fields(c, values, N_OF(values));
 }

@@ -100,7 +100,9 @@ static void split_by_class(fx_calls *calls, uint64_t class, bool after_another)
 fxtap_status fx_calls_create(fx_arena *arena, fxtap_reader *reader, const fxtap_step_info **items, size_t n,
                              const char *step_of, fx_calls *out)
 {
-    *out = (fx_calls){.items = items, .n = n, .classes = fx_arena_calloc(arena, n + 1, sizeof *out->classes),
+    *out = (fx_calls){.items = items,
+                      .n = n,
+                      .classes = fx_arena_calloc(arena, n + 1, sizeof *out->classes),
                       .first = fx_arena_calloc(arena, n + 2, sizeof *out->first)};
     size_t *border = fx_arena_calloc(arena, n + 1, sizeof *border);
     if (out->classes == NULL || out->first == NULL || border == NULL) {

@@ -16,9 +16,9 @@ typedef struct fx_calls {
     const fxtap_step_info **items; /* in order of execution */
     uint64_t *classes;
     size_t n;
-    size_t *first;        /* first call of each step, followed by `n` */
+    size_t *first; /* first call of each step, followed by `n` */
     size_t n_steps;
-    bool is_repeating;    /* the sequence of classes repeats */
+    bool is_repeating; /* the sequence of classes repeats */
 } fx_calls;
 
 /* Sorts the calls, finds their classes and iterations; arrays in `arena`. `step_of`: a pattern, or NULL. */

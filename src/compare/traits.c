@@ -11,9 +11,9 @@
 #include <xxhash.h>
 
 #define MAX_COMPONENTS 64
-#define CLOSELY 1e-3          /* relative difference allowed between statistics of the same quantity */
-#define ROUGHLY 2e-2          /* the same for a quantity computed in two precisions */
-#define MAX_ROOT 4            /* leading components of a module path that may differ between the sides */
+#define CLOSELY 1e-3 /* relative difference allowed between statistics of the same quantity */
+#define ROUGHLY 2e-2 /* the same for a quantity computed in two precisions */
+#define MAX_ROOT 4   /* leading components of a module path that may differ between the sides */
 
 /* ---- module paths ---- */
 
@@ -24,8 +24,8 @@ typedef struct path {
 
 static bool is_wrapper(const char *text, size_t length)
 {
-    static const char *const wrappers[] = {"_modules", "_orig_mod", "module", "_fsdp_wrapped_module",
-                                           "_checkpoint_wrapped_module", "__self__", "_module"};
+    static const char *const wrappers[] = {
+        "_modules", "_orig_mod", "module", "_fsdp_wrapped_module", "_checkpoint_wrapped_module", "__self__", "_module"};
     for (size_t i = 0; i < sizeof wrappers / sizeof wrappers[0]; i++) {
         if (strlen(wrappers[i]) == length && memcmp(wrappers[i], text, length) == 0) {
             return true;

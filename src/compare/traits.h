@@ -14,7 +14,7 @@ typedef struct fx_trait {
     uint64_t line;     /* function and text; 0: unknown */
     uint64_t literals; /* hash of the numbers in the code */
     const fxtap_tensor_info *value; /* its result; NULL: unknown */
-    size_t source;     /* itself, or the node whose value it passes on unchanged */
+    size_t source;                  /* itself, or the node whose value it passes on unchanged */
     size_t first_user, n_users;
     bool is_input;     /* a placeholder or get_attr */
     bool is_tuple;     /* its results are read through getitem nodes, which have the values */
@@ -22,8 +22,8 @@ typedef struct fx_trait {
     bool is_permuting; /* it permutes its input's elements: statistics do not distinguish the two */
     bool is_part;      /* a part of its input, selected by literals */
     bool is_commutative;
-    bool is_trivial;   /* equality of `value` is weak evidence */
-    bool is_sampled;   /* reading `samples` was attempted */
+    bool is_trivial;       /* equality of `value` is weak evidence */
+    bool is_sampled;       /* reading `samples` was attempted */
     const double *samples; /* some elements of `value`; NULL: not read, or unknown */
 } fx_trait;
 
@@ -37,7 +37,7 @@ typedef struct fx_traits {
     const fx_execution *execution;
     fx_trait *items; /* one per node */
     fx_user *users;
-    bool has_lines;  /* most nodes have a line */
+    bool has_lines; /* most nodes have a line */
 } fx_traits;
 
 /* Everything is in `arena`. Makes module paths comparable if the models have different roots. FXTAP_E_NOMEM. */

@@ -14,14 +14,31 @@
 #define MAX_BETWEEN 6  /* operators that one side may have in between */
 
 enum weight {
-    W_VALUE = 16, W_NEAR = 9, W_ROUGHLY_NEAR = 4, W_TRIVIAL_VALUE = 3, W_STRANGER = -4,
-    W_OPERATOR = 4, W_FAMILY = 3, W_OTHER_OPERATOR = -4,
-    W_MODULE = 3, W_OTHER_MODULE = -3,
-    W_LINE = 3, W_OTHER_LINE = -1,
-    W_SHAPE = 2, W_OTHER_COUNT = -12, W_RESHAPED = -4, /* W_RESHAPED: if the operators differ too */
-    W_LITERALS = 1, W_PART = 6, W_OTHER_PART = -3, /* the literals of a select or slice determine the part */
-    W_INPUT = 4, W_THROUGH = 2, W_INPUT_AGAINST = -6,
-    W_USER = 6, W_MORE_USERS = 8, W_GIVEN_BACK = 10, W_USER_AGAINST = -4,
+    W_VALUE = 16,
+    W_NEAR = 9,
+    W_ROUGHLY_NEAR = 4,
+    W_TRIVIAL_VALUE = 3,
+    W_STRANGER = -4,
+    W_OPERATOR = 4,
+    W_FAMILY = 3,
+    W_OTHER_OPERATOR = -4,
+    W_MODULE = 3,
+    W_OTHER_MODULE = -3,
+    W_LINE = 3,
+    W_OTHER_LINE = -1,
+    W_SHAPE = 2,
+    W_OTHER_COUNT = -12,
+    W_RESHAPED = -4, /* W_RESHAPED: if the operators differ too */
+    W_LITERALS = 1,
+    W_PART = 6,
+    W_OTHER_PART = -3, /* the literals of a select or slice determine the part */
+    W_INPUT = 4,
+    W_THROUGH = 2,
+    W_INPUT_AGAINST = -6,
+    W_USER = 6,
+    W_MORE_USERS = 8,
+    W_GIVEN_BACK = 10,
+    W_USER_AGAINST = -4,
     W_NAME = 8,
 };
 
@@ -270,8 +287,15 @@ static void count(tally *out, agreement found)
 
 static int32_t weight_of(const tally *found)
 {
-    return (found->n_agreed > 1 ? 2 : found->n_agreed > 0 ? 1 : 0) * W_INPUT + (found->any_through ? W_THROUGH : 0) +
-           (found->n_against > 1 ? 2 : found->n_against > 0 ? 1 : 0) * W_INPUT_AGAINST;
+    return (found->n_agreed > 1   ? 2
+            : found->n_agreed > 0 ? 1
+                                  : 0) *
+               W_INPUT +
+           (found->any_through ? W_THROUGH : 0) +
+           (found->n_against > 1   ? 2
+            : found->n_against > 0 ? 1
+                                   : 0) *
+               W_INPUT_AGAINST;
 }
 
 /*
@@ -302,8 +326,9 @@ static void weigh_inputs(weighing *w)
             count(&found, compare_input(w, k, is_free));
         }
     }
-    add(w, weight_of(&found), (found.n_agreed > 0 || found.any_through ? FX_EV_INPUTS : 0u) |
-                                  (found.n_against > 0 ? FX_EV_INPUT_AGAINST : 0u));
+    add(w, weight_of(&found),
+        (found.n_agreed > 0 || found.any_through ? FX_EV_INPUTS : 0u) |
+            (found.n_against > 0 ? FX_EV_INPUT_AGAINST : 0u));
     w->out.n_inputs = (uint32_t)found.n_agreed;
     w->out.n_against += (uint32_t)found.n_against;
 }

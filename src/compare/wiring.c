@@ -17,7 +17,7 @@ typedef struct edge {
 typedef struct wired_node {
     size_t first_edge;
     size_t n_edges;
-    size_t link; /* placeholder: the node of an earlier call that computed it; FX_MISSING: none, or unknown */
+    size_t link;   /* placeholder: the node of an earlier call that computed it; FX_MISSING: none, or unknown */
     size_t base;   /* view: the node whose memory it shares; else the node itself */
     size_t writer; /* the last later node that wrote to its memory; FX_MISSING: none */
     bool is_placeholder;

@@ -238,7 +238,9 @@ static fx_val default_value(fx_attr_kind kind, const char *text, size_t length)
         value.u.text.bytes = text;
         value.u.text.length = length;
         break;
-    default: fx_read_i64(text, &value.u.i); break;
+    default:
+        fx_read_i64(text, &value.u.i);
+        break;
     }
     return value;
 }

@@ -83,21 +83,27 @@ size_t fx_ge_dtype_bytes(int ge_dtype)
     case 21:
     case 35:
     case 36:
-    case 37: return 1;
+    case 37:
+        return 1;
     case FX_GE_FLOAT16:
     case 6:
     case 7:
-    case FX_GE_BF16: return 2;
+    case FX_GE_BF16:
+        return 2;
     case FX_GE_FLOAT:
     case FX_GE_INT32:
     case FX_GE_UINT32:
     case 20:
-    case 33: return 4;
+    case 33:
+        return 4;
     case FX_GE_INT64:
     case FX_GE_UINT64:
     case FX_GE_DOUBLE:
-    case FX_GE_COMPLEX64: return 8;
-    case 17: return 16;
-    default: return 0;
+    case FX_GE_COMPLEX64:
+        return 8;
+    case 17:
+        return 16;
+    default:
+        return 0;
     }
 }

@@ -10,8 +10,8 @@
 /* ---- names ---- */
 
 typedef struct op_name { /* the value of a text */
-    size_t count;  /* operators of this type so far */
-    bool is_taken; /* an operator has this name */
+    size_t count;        /* operators of this type so far */
+    bool is_taken;       /* an operator has this name */
 } op_name;
 
 /* The entry of a text, added if new. NULL: out of memory. */
@@ -195,10 +195,14 @@ void fx_ge_set_input(fx_ge_op *op, size_t index, const char *name, fx_ref from)
 static int natural_dtype(const fx_val *value)
 {
     switch (value->kind) {
-    case FX_VAL_BOOL: return FX_GE_BOOL;
-    case FX_VAL_FLOAT: return FX_GE_FLOAT;
-    case FX_VAL_COMPLEX: return FX_GE_COMPLEX64;
-    case FX_VAL_TENSOR: return fx_ge_dtype_of(value->u.tensor->dtype);
+    case FX_VAL_BOOL:
+        return FX_GE_BOOL;
+    case FX_VAL_FLOAT:
+        return FX_GE_FLOAT;
+    case FX_VAL_COMPLEX:
+        return FX_GE_COMPLEX64;
+    case FX_VAL_TENSOR:
+        return fx_ge_dtype_of(value->u.tensor->dtype);
     case FX_VAL_LIST:
     case FX_VAL_TUPLE: {
         int dtype = FX_GE_INT64;
@@ -210,7 +214,8 @@ static int natural_dtype(const fx_val *value)
         }
         return dtype;
     }
-    default: return FX_GE_INT64;
+    default:
+        return FX_GE_INT64;
     }
 }
 

@@ -14,24 +14,24 @@
 
 #include "fxtap/graph.h"
 #include "fxtap/output.h"
+#include "ge/table.h"
 #include "util/arena.h"
 #include "util/texts.h"
-#include "ge/table.h"
 
 enum { /* the GE data types used by the lowering; the whole list is in dtype.c */
-    FX_GE_FLOAT = 0,
-    FX_GE_FLOAT16 = 1,
-    FX_GE_INT8 = 2,
-    FX_GE_INT32 = 3,
-    FX_GE_UINT8 = 4,
-    FX_GE_UINT32 = 8,
-    FX_GE_INT64 = 9,
-    FX_GE_UINT64 = 10,
-    FX_GE_DOUBLE = 11,
-    FX_GE_BOOL = 12,
-    FX_GE_COMPLEX64 = 16,
-    FX_GE_BF16 = 27,
-    FX_GE_UNDEFINED = 28
+       FX_GE_FLOAT = 0,
+       FX_GE_FLOAT16 = 1,
+       FX_GE_INT8 = 2,
+       FX_GE_INT32 = 3,
+       FX_GE_UINT8 = 4,
+       FX_GE_UINT32 = 8,
+       FX_GE_INT64 = 9,
+       FX_GE_UINT64 = 10,
+       FX_GE_DOUBLE = 11,
+       FX_GE_BOOL = 12,
+       FX_GE_COMPLEX64 = 16,
+       FX_GE_BF16 = 27,
+       FX_GE_UNDEFINED = 28
 };
 
 typedef struct fx_ge_op fx_ge_op;
@@ -49,7 +49,7 @@ typedef enum fx_val_kind {
     FX_VAL_FLOAT,
     FX_VAL_COMPLEX,
     FX_VAL_TEXT,
-    FX_VAL_DTYPE,  /* a GE data type number, printed as a number */
+    FX_VAL_DTYPE, /* a GE data type number, printed as a number */
     FX_VAL_LIST,
     FX_VAL_TUPLE,
     FX_VAL_TENSOR, /* a constant tensor of the record */
@@ -68,9 +68,9 @@ typedef struct fx_ge_tensor { /* a constant tensor: row-major, little-endian */
 typedef struct fx_val fx_val;
 struct fx_val {
     fx_val_kind kind;
-    bool is_symbol;     /* a REF that is a symbolic number */
-    bool is_alias;      /* a REF that is a returned argument */
-    fxtap_value meta;   /* its meta in the record; 0 if there is none */
+    bool is_symbol;   /* a REF that is a symbolic number */
+    bool is_alias;    /* a REF that is a returned argument */
+    fxtap_value meta; /* its meta in the record; 0 if there is none */
     union {
         bool b;
         int64_t i;
@@ -94,14 +94,14 @@ struct fx_val {
 
 typedef struct fx_ge_desc {
     const char *name;
-    int dtype;          /* FX_GE_UNDEFINED if unknown */
-    bool is_unfed;      /* a missing optional input */
-    const char *place;  /* "CPU", "NPU": the device of an input; else NULL */
+    int dtype;         /* FX_GE_UNDEFINED if unknown */
+    bool is_unfed;     /* a missing optional input */
+    const char *place; /* "CPU", "NPU": the device of an input; else NULL */
     bool has_shape;
     const int64_t *dims; /* -1: symbolic */
     size_t n_dims;
-    const char *layout;  /* "" if not set */
-    const char *meta;    /* NULL: none */
+    const char *layout; /* "" if not set */
+    const char *meta;   /* NULL: none */
     size_t meta_length;
     const char *fx_name; /* NULL: none */
 } fx_ge_desc;
@@ -124,7 +124,7 @@ typedef enum fx_attr_kind {
 typedef struct fx_ge_attr {
     const char *name;
     fx_attr_kind kind;
-    fx_val value;       /* lists of PLAIN_LIST: strings first, then numbers */
+    fx_val value; /* lists of PLAIN_LIST: strings first, then numbers */
 } fx_ge_attr;
 
 struct fx_ge_op {
@@ -141,8 +141,8 @@ struct fx_ge_op {
     const char *inline_text; /* "ge.Const(1, dtype=0)": its text in py where it is used; NULL: its name */
     const void *bytes;       /* a Const's data, little-endian */
     size_t n_bytes;
-    const char *counted_as;  /* the base of its name */
-    bool is_read;            /* it is an input of an operator: set while the graph is optimised */
+    const char *counted_as; /* the base of its name */
+    bool is_read;           /* it is an input of an operator: set while the graph is optimised */
 };
 
 typedef struct fx_ge_body { /* of a cond, while_loop, map */
@@ -160,8 +160,8 @@ typedef struct fx_ge_graph {
     fx_ge_attr *attrs; /* of the graph itself */
     size_t n_attrs, attrs_capacity;
     fx_texts names;
-    bool with_py;    /* write the py form: true in a new graph */
-    fxtap_buffer py; /* the py form, written as the graph is built */
+    bool with_py;     /* write the py form: true in a new graph */
+    fxtap_buffer py;  /* the py form, written as the graph is built */
     const char *path; /* of a body, borrowed; NULL: the graph itself */
     fx_ge_body *bodies;
     size_t n_bodies;
@@ -176,10 +176,10 @@ fxtap_status fx_ge_graph_status(const fx_ge_graph *graph);
 
 /* ---- dtypes ---- */
 
-int fx_ge_dtype_of(fxtap_dtype dtype);           /* FX_GE_UNDEFINED if GE has none */
-const char *fx_ge_dtype_text(int ge_dtype);      /* "DT_FLOAT"; NULL outside the enumeration */
+int fx_ge_dtype_of(fxtap_dtype dtype);                               /* FX_GE_UNDEFINED if GE has none */
+const char *fx_ge_dtype_text(int ge_dtype);                          /* "DT_FLOAT"; NULL outside the enumeration */
 bool fx_ge_dtype_by_name(const char *name, size_t length, int *out); /* f32, bf16, i64, bool ... */
-size_t fx_ge_dtype_bytes(int ge_dtype);          /* of one element; 0: none */
+size_t fx_ge_dtype_bytes(int ge_dtype);                              /* of one element; 0: none */
 
 /* ---- operators ---- */
 
@@ -212,8 +212,8 @@ typedef struct fx_named_val {
  * and the py line is written. `n_list_outputs` is for operators with a variable number of outputs. Output i of the
  * result is {op, i}. NULL with the thread's error set if out of memory, the type is unknown or an attribute is missing.
  */
-fx_ge_op *fx_ge_call(fx_ge_graph *graph, const char *type, const fx_val *args, size_t n_args,
-                     const fx_named_val *attrs, size_t n_attrs, size_t n_list_outputs);
+fx_ge_op *fx_ge_call(fx_ge_graph *graph, const char *type, const fx_val *args, size_t n_args, const fx_named_val *attrs,
+                     size_t n_attrs, size_t n_list_outputs);
 
 /* ---- text ---- */
 
@@ -229,7 +229,7 @@ void fx_txt_attr_value(fxtap_buffer *out, int indent, const fx_ge_op *op, const 
 /* Other characters than letters and digits become "_", which also precedes a digit at the start; "_" for no name. */
 void fx_ge_identifier(fxtap_buffer *out, const char *name);
 void fx_ge_function(fxtap_buffer *out, const char *name); /* the same, "_" behind a keyword */
-void fx_ge_ref_text(fxtap_buffer *out, fx_ref ref);        /* "Add_1_0", or "ge.Const(1, dtype=0)" */
+void fx_ge_ref_text(fxtap_buffer *out, fx_ref ref);       /* "Add_1_0", or "ge.Const(1, dtype=0)" */
 /* As Python's repr, with inf and nan; REFs as in py. */
 void fx_val_repr(fxtap_buffer *out, const fx_val *value);
 /* The same as a Python expression: float('inf'). */

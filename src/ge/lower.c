@@ -31,7 +31,7 @@ static const char *output_name(fx_lower *lower, size_t index)
     const char *dot = strchr(target, '.');
     if (strncmp(target, "operator.", 9) == 0 || strncmp(target, "math.", 5) == 0) {
         return fx_arena_printf(&lower->ge->arena, "%s-<built-in function %s>.OUTPUT.%zu", lower->desc.name, dot + 1,
-                              index);
+                               index);
     }
     return fx_arena_printf(&lower->ge->arena, "%s-%s.OUTPUT.%zu", lower->desc.name, target, index);
 }
@@ -244,9 +244,10 @@ static fx_val lower_call(fx_lower *lower)
     if (recipe != NULL) {
         result = fx_run_recipe(lower, recipe);
     } else {
-        fx_lower_raise(lower, "%s", fx_support_of(lower->desc.target) >= FX_SUPPORT_PARTIAL
-                                        ? "TorchAir has a lowering for it that has not been measured"
-                                        : "TorchAir has no lowering for it");
+        fx_lower_raise(lower, "%s",
+                       fx_support_of(lower->desc.target) >= FX_SUPPORT_PARTIAL
+                           ? "TorchAir has a lowering for it that has not been measured"
+                           : "TorchAir has no lowering for it");
     }
     if (lower->raised != NULL && lower->status == FXTAP_OK && !lower->ge->arena.failed) {
         const char *why = lower->raised;
@@ -397,10 +398,18 @@ static void lower_node(fx_lower *lower)
         fx_lower_comment(lower);
     }
     switch (lower->desc.op) {
-    case FXTAP_OP_PLACEHOLDER: lower->results[lower->node] = lower_placeholder(lower); break;
-    case FXTAP_OP_GET_ATTR: lower->results[lower->node] = fx_lower_attribute(lower); break;
-    case FXTAP_OP_OUTPUT: lower_output(lower); break;
-    default: lower->results[lower->node] = lower_call(lower); break;
+    case FXTAP_OP_PLACEHOLDER:
+        lower->results[lower->node] = lower_placeholder(lower);
+        break;
+    case FXTAP_OP_GET_ATTR:
+        lower->results[lower->node] = fx_lower_attribute(lower);
+        break;
+    case FXTAP_OP_OUTPUT:
+        lower_output(lower);
+        break;
+    default:
+        lower->results[lower->node] = lower_call(lower);
+        break;
     }
     fx_lower_weigh(lower);
 }
@@ -415,8 +424,7 @@ static fxtap_status walk(fx_lower *lower)
     lower->made = fx_arena_calloc(arena, n + 1, sizeof *lower->made);
     lower->weight = fx_arena_calloc(arena, n + 1, sizeof *lower->weight);
     if (lower->results == NULL || lower->pending == NULL || lower->root == NULL || lower->made == NULL ||
-        lower->weight == NULL ||
-        !fx_collect_recipes(arena, &lower->recipes) || !fx_lower_find_bodies(lower)) {
+        lower->weight == NULL || !fx_collect_recipes(arena, &lower->recipes) || !fx_lower_find_bodies(lower)) {
         return FXTAP_E_NOMEM;
     }
     for (size_t i = 0; i < n && lower->status == FXTAP_OK && !arena->failed; i++) {

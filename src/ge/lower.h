@@ -40,24 +40,24 @@ typedef struct fx_symbol { /* the tensor that holds a symbolic expression's valu
 
 typedef struct fx_lower {
     fx_ge_graph *ge;
-    const fxtap_graph *graph;   /* the lowered record */
+    const fxtap_graph *graph; /* the lowered record */
     fx_recipe_list recipes;
-    fx_val *results;            /* of each node of `graph` */
-    fx_pending **pending;       /* of each node; NULL: none */
-    fxtap_node *root;           /* of each node: the node whose memory it has */
-    fxtap_node node;            /* being lowered */
-    fxtap_node_desc desc;       /* of that node */
-    fxtap_node *made;           /* pending views made for this node: undone if it cannot be lowered */
+    fx_val *results;      /* of each node of `graph` */
+    fx_pending **pending; /* of each node; NULL: none */
+    fxtap_node *root;     /* of each node: the node whose memory it has */
+    fxtap_node node;      /* being lowered */
+    fxtap_node_desc desc; /* of that node */
+    fxtap_node *made;     /* pending views made for this node: undone if it cannot be lowered */
     size_t n_made;
-    const char *raised;         /* why the node cannot be lowered; NULL: it can */
-    fx_texts seen;              /* places in the source whose "# File" texts have been written */
+    const char *raised; /* why the node cannot be lowered; NULL: it can */
+    fx_texts seen;      /* places in the source whose "# File" texts have been written */
     fx_symbol *symbols;
     size_t n_symbols, symbols_capacity;
-    fx_ref seed, offsets;       /* of the random operators; op NULL before the first one */
+    fx_ref seed, offsets; /* of the random operators; op NULL before the first one */
     int32_t n_random;
     size_t n_data;
-    uint64_t *weight;           /* of each node: the cost of a walk over its result */
-    uint64_t walked;            /* the cost of walks over the results named so far */
+    uint64_t *weight; /* of each node: the cost of a walk over its result */
+    uint64_t walked;  /* the cost of walks over the results named so far */
     fxtap_status status;
 } fx_lower;
 
@@ -113,7 +113,7 @@ bool fx_lower_arguments(fx_lower *lower, fx_val *positional, fx_val *named);
 
 /* Runs the recipe on the current node. */
 fx_val fx_run_recipe(fx_lower *lower, const fx_recipe *recipe);
-bool fx_collect_recipes(fx_arena *arena, fx_recipe_list *out); /* false: no memory */
+bool fx_collect_recipes(fx_arena *arena, fx_recipe_list *out);                   /* false: no memory */
 const fx_recipe *fx_find_recipe(const fx_recipe_list *list, const char *target); /* NULL: there is none */
 
 /* Sets the description of a tensor from its meta in the record. `fx_name`: the name of the node's output, or NULL. */
@@ -144,8 +144,8 @@ fx_ref fx_random_offset(fx_lower *lower);
 /* Meta of a value: its dims (-1: symbolic) on the arena; false if it is not a tensor. */
 bool fx_meta_dims(fx_lower *lower, fxtap_value meta, const int64_t **dims_out, size_t *n_out);
 bool fx_same_shape(const fx_lower *lower, fxtap_value a, fxtap_value b); /* symbols compared by their text */
-int fx_meta_dtype(const fx_lower *lower, fxtap_value meta); /* FX_GE_UNDEFINED if it is not a tensor */
-fx_ref fx_symbol_ref(const fx_lower *lower, const char *expression); /* op NULL if none is known */
+int fx_meta_dtype(const fx_lower *lower, fxtap_value meta);              /* FX_GE_UNDEFINED if it is not a tensor */
+fx_ref fx_symbol_ref(const fx_lower *lower, const char *expression);     /* op NULL if none is known */
 void fx_add_symbol(fx_lower *lower, const char *expression, fx_ref ref);
 
 #endif

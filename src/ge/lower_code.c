@@ -144,18 +144,38 @@ static void node_name_text(fxtap_buffer *out, const fxtap_graph *graph, fxtap_va
 static void value_text(fxtap_buffer *out, const fxtap_graph *graph, fxtap_value value, bool is_source)
 {
     switch (value == 0 ? FXTAP_V_NONE : fxtap_value_kind_of(graph, value)) {
-    case FXTAP_V_NONE: fx_buffer_put_text(out, "None"); break;
-    case FXTAP_V_BOOL: fx_buffer_put_text(out, fxtap_value_bool(graph, value) ? "True" : "False"); break;
-    case FXTAP_V_INT: fxtap_buffer_printf(out, "%lld", (long long)fxtap_value_int(graph, value)); break;
+    case FXTAP_V_NONE:
+        fx_buffer_put_text(out, "None");
+        break;
+    case FXTAP_V_BOOL:
+        fx_buffer_put_text(out, fxtap_value_bool(graph, value) ? "True" : "False");
+        break;
+    case FXTAP_V_INT:
+        fxtap_buffer_printf(out, "%lld", (long long)fxtap_value_int(graph, value));
+        break;
     case FXTAP_V_FLOAT:
-    case FXTAP_V_COMPLEX: number_text(out, graph, value, is_source); break;
-    case FXTAP_V_NODE: node_name_text(out, graph, value); break;
+    case FXTAP_V_COMPLEX:
+        number_text(out, graph, value, is_source);
+        break;
+    case FXTAP_V_NODE:
+        node_name_text(out, graph, value);
+        break;
     case FXTAP_V_LIST:
-    case FXTAP_V_TUPLE: items_text(out, graph, value, is_source); break;
-    case FXTAP_V_SLICE: slice_text(out, graph, value, is_source); break;
-    case FXTAP_V_DICT: dict_text(out, graph, value, is_source); break;
-    case FXTAP_V_ELLIPSIS: fx_buffer_put_text(out, "Ellipsis"); break;
-    default: text_value(out, graph, value, is_source); break;
+    case FXTAP_V_TUPLE:
+        items_text(out, graph, value, is_source);
+        break;
+    case FXTAP_V_SLICE:
+        slice_text(out, graph, value, is_source);
+        break;
+    case FXTAP_V_DICT:
+        dict_text(out, graph, value, is_source);
+        break;
+    case FXTAP_V_ELLIPSIS:
+        fx_buffer_put_text(out, "Ellipsis");
+        break;
+    default:
+        text_value(out, graph, value, is_source);
+        break;
     }
 }
 

@@ -181,12 +181,18 @@ static bool holds(const fx_passes *p, noop_kind kind, const fxtap_node_desc *des
     case NOOP_SCATTER:
         return node_argument(p, desc, 0, &node) && fx_passes_get(p, node, &first) == FXTAP_OK &&
                slice_is_whole(p->from, desc, first.meta, 3);
-    case NOOP_ONES: return desc->n_args > 1 && all_are(p->from, desc->args[1], 1);
-    case NOOP_ZEROS: return desc->n_args > 1 && all_are(p->from, desc->args[1], 0);
-    case NOOP_INTEGER: return is_integer_result(p->from, desc->meta);
-    case NOOP_VIEW: return says_shape(p, desc);
-    case NOOP_POWER: return is_int(p->from, desc, 1, 1, false);
-    default: return true;
+    case NOOP_ONES:
+        return desc->n_args > 1 && all_are(p->from, desc->args[1], 1);
+    case NOOP_ZEROS:
+        return desc->n_args > 1 && all_are(p->from, desc->args[1], 0);
+    case NOOP_INTEGER:
+        return is_integer_result(p->from, desc->meta);
+    case NOOP_VIEW:
+        return says_shape(p, desc);
+    case NOOP_POWER:
+        return is_int(p->from, desc, 1, 1, false);
+    default:
+        return true;
     }
 }
 

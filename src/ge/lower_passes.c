@@ -175,10 +175,14 @@ static fxtap_status copy_value(fx_passes *p, fxtap_value value, fxtap_value *out
     }
     fxtap_value_kind kind = fxtap_value_kind_of(p->from, value);
     switch (kind) {
-    case FXTAP_V_NONE: return fxtap_graph_add_none(p->to, out);
-    case FXTAP_V_BOOL: return fxtap_graph_add_bool(p->to, fxtap_value_bool(p->from, value), out);
-    case FXTAP_V_INT: return fxtap_graph_add_int(p->to, fxtap_value_int(p->from, value), out);
-    case FXTAP_V_FLOAT: return fxtap_graph_add_float(p->to, fxtap_value_float(p->from, value, NULL), out);
+    case FXTAP_V_NONE:
+        return fxtap_graph_add_none(p->to, out);
+    case FXTAP_V_BOOL:
+        return fxtap_graph_add_bool(p->to, fxtap_value_bool(p->from, value), out);
+    case FXTAP_V_INT:
+        return fxtap_graph_add_int(p->to, fxtap_value_int(p->from, value), out);
+    case FXTAP_V_FLOAT:
+        return fxtap_graph_add_float(p->to, fxtap_value_float(p->from, value, NULL), out);
     case FXTAP_V_COMPLEX:
         real = fxtap_value_float(p->from, value, &imag);
         return fxtap_graph_add_complex(p->to, real, imag, out);
@@ -189,14 +193,19 @@ static fxtap_status copy_value(fx_passes *p, fxtap_value value, fxtap_value *out
         return fxtap_graph_add_symbol(p->to, kind, fxtap_value_text(p->from, value, NULL), has_hint ? &hint : NULL,
                                       out);
     }
-    case FXTAP_V_NODE: return copy_node(p, value, out);
+    case FXTAP_V_NODE:
+        return copy_node(p, value, out);
     case FXTAP_V_LIST:
     case FXTAP_V_TUPLE:
     case FXTAP_V_DICT:
-    case FXTAP_V_SLICE: return copy_items(p, value, out);
-    case FXTAP_V_TENSOR: return copy_tensor(p, value, out);
-    case FXTAP_V_GRAPH: return fx_graph_add_subgraph_ref(p->to, fxtap_value_subgraph(p->from, value), out);
-    default: return copy_other(p, value, out);
+    case FXTAP_V_SLICE:
+        return copy_items(p, value, out);
+    case FXTAP_V_TENSOR:
+        return copy_tensor(p, value, out);
+    case FXTAP_V_GRAPH:
+        return fx_graph_add_subgraph_ref(p->to, fxtap_value_subgraph(p->from, value), out);
+    default:
+        return copy_other(p, value, out);
     }
 }
 

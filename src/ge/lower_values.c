@@ -61,12 +61,16 @@ int fx_meta_dtype(const fx_lower *lower, fxtap_value meta)
         }
         return fx_ge_dtype_of(tensor.dtype);
     case FXTAP_V_SYMINT:
-    case FXTAP_V_INT: return FX_GE_INT64;
+    case FXTAP_V_INT:
+        return FX_GE_INT64;
     case FXTAP_V_SYMFLOAT:
-    case FXTAP_V_FLOAT: return FX_GE_FLOAT;
+    case FXTAP_V_FLOAT:
+        return FX_GE_FLOAT;
     case FXTAP_V_SYMBOOL:
-    case FXTAP_V_BOOL: return FX_GE_BOOL;
-    default: return FX_GE_UNDEFINED;
+    case FXTAP_V_BOOL:
+        return FX_GE_BOOL;
+    default:
+        return FX_GE_UNDEFINED;
     }
 }
 
@@ -251,8 +255,10 @@ fx_val fx_lower_value(fx_lower *lower, fxtap_value value)
     const fxtap_graph *graph = lower->graph;
     fx_val out = {.kind = FX_VAL_NONE};
     switch (value == 0 ? FXTAP_V_NONE : fxtap_value_kind_of(graph, value)) {
-    case FXTAP_V_BOOL: return fx_val_bool(fxtap_value_bool(graph, value));
-    case FXTAP_V_INT: return fx_val_int(fxtap_value_int(graph, value));
+    case FXTAP_V_BOOL:
+        return fx_val_bool(fxtap_value_bool(graph, value));
+    case FXTAP_V_INT:
+        return fx_val_int(fxtap_value_int(graph, value));
     case FXTAP_V_FLOAT:
         out.kind = FX_VAL_FLOAT;
         out.u.f = fxtap_value_float(graph, value, NULL);
@@ -263,15 +269,22 @@ fx_val fx_lower_value(fx_lower *lower, fxtap_value value)
         return out;
     case FXTAP_V_DTYPE:
         return fx_val_dtype(fx_ge_dtype_of(fxtap_dtype_from_name(fxtap_value_text(graph, value, NULL))));
-    case FXTAP_V_NODE: return fx_lower_node_value(lower, fxtap_value_node(graph, value));
+    case FXTAP_V_NODE:
+        return fx_lower_node_value(lower, fxtap_value_node(graph, value));
     case FXTAP_V_SYMINT:
     case FXTAP_V_SYMFLOAT:
-    case FXTAP_V_SYMBOOL: return symbol_value(lower, value);
+    case FXTAP_V_SYMBOOL:
+        return symbol_value(lower, value);
     case FXTAP_V_LIST:
-    case FXTAP_V_TUPLE: return list_value(lower, value);
-    case FXTAP_V_TENSOR: return tensor_value(lower, value);
-    case FXTAP_V_NONE: return out;
-    case FXTAP_V_GRAPH: return fx_lower_body(lower, value);
-    default: return text_value(graph, value);
+    case FXTAP_V_TUPLE:
+        return list_value(lower, value);
+    case FXTAP_V_TENSOR:
+        return tensor_value(lower, value);
+    case FXTAP_V_NONE:
+        return out;
+    case FXTAP_V_GRAPH:
+        return fx_lower_body(lower, value);
+    default:
+        return text_value(graph, value);
     }
 }

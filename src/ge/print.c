@@ -37,12 +37,9 @@ typedef struct print_format {
 } print_format;
 
 static const print_format formats[] = {
-    {FXTAP_PRINT_FX, "fx", fx_print_fx},
-    {FXTAP_PRINT_JSON, "json", fx_print_json},
-    {FXTAP_PRINT_DOT, "dot", fx_print_dot},
-    {FXTAP_PRINT_PY, "py", print_lowered},
-    {FXTAP_PRINT_TXT, "txt", print_lowered},
-    {FXTAP_PRINT_PBTXT, "pbtxt", print_lowered},
+    {FXTAP_PRINT_FX, "fx", fx_print_fx},       {FXTAP_PRINT_JSON, "json", fx_print_json},
+    {FXTAP_PRINT_DOT, "dot", fx_print_dot},    {FXTAP_PRINT_PY, "py", print_lowered},
+    {FXTAP_PRINT_TXT, "txt", print_lowered},   {FXTAP_PRINT_PBTXT, "pbtxt", print_lowered},
     {FXTAP_PRINT_HTML, "html", fx_print_html},
 };
 

@@ -28,13 +28,18 @@ static void line(fxtap_buffer *out, int indent, const char *text)
 static char short_escape(unsigned char c)
 {
     switch (c) {
-    case '\n': return 'n';
-    case '\r': return 'r';
-    case '\t': return 't';
+    case '\n':
+        return 'n';
+    case '\r':
+        return 'r';
+    case '\t':
+        return 't';
     case '"':
     case '\'':
-    case '\\': return (char)c;
-    default: return 0;
+    case '\\':
+        return (char)c;
+    default:
+        return 0;
     }
 }
 
@@ -96,11 +101,15 @@ static void float_field(fxtap_buffer *out, int indent, double value)
 static double number_of(const fx_val *value)
 {
     switch (value->kind) {
-    case FX_VAL_FLOAT: return value->u.f;
-    case FX_VAL_BOOL: return value->u.b;
+    case FX_VAL_FLOAT:
+        return value->u.f;
+    case FX_VAL_BOOL:
+        return value->u.b;
     case FX_VAL_INT:
-    case FX_VAL_DTYPE: return (double)value->u.i;
-    default: return 0;
+    case FX_VAL_DTYPE:
+        return (double)value->u.i;
+    default:
+        return 0;
     }
 }
 
@@ -188,18 +197,41 @@ static void body_value(fxtap_buffer *out, int indent, const fx_ge_body *body)
 void fx_txt_attr_value(fxtap_buffer *out, int indent, const fx_ge_op *op, const fx_ge_attr *attr)
 {
     switch (attr->kind) {
-    case FX_ATTR_INT: single_value(out, indent, &attr->value, 'i'); break;
-    case FX_ATTR_FLOAT: single_value(out, indent, &attr->value, 'f'); break;
-    case FX_ATTR_BOOL: single_value(out, indent, &attr->value, 'b'); break;
-    case FX_ATTR_TEXT: single_value(out, indent, &attr->value, 's'); break;
-    case FX_ATTR_DTYPE: single_value(out, indent, &attr->value, 'd'); break;
-    case FX_ATTR_INTS: list_value(out, indent, &attr->value, 'i', "val_type: VT_LIST_INT"); break;
-    case FX_ATTR_FLOATS: list_value(out, indent, &attr->value, 'f', "val_type: VT_LIST_FLOAT"); break;
-    case FX_ATTR_TEXTS: list_value(out, indent, &attr->value, 's', "val_type: VT_LIST_STRING"); break;
-    case FX_ATTR_PLAIN_LIST: list_value(out, indent, &attr->value, 0, NULL); break;
-    case FX_ATTR_CONST: const_value(out, indent, op); break;
-    case FX_ATTR_GRAPH: body_value(out, indent, attr->value.u.body); break;
-    case FX_ATTR_EMPTY: break;
+    case FX_ATTR_INT:
+        single_value(out, indent, &attr->value, 'i');
+        break;
+    case FX_ATTR_FLOAT:
+        single_value(out, indent, &attr->value, 'f');
+        break;
+    case FX_ATTR_BOOL:
+        single_value(out, indent, &attr->value, 'b');
+        break;
+    case FX_ATTR_TEXT:
+        single_value(out, indent, &attr->value, 's');
+        break;
+    case FX_ATTR_DTYPE:
+        single_value(out, indent, &attr->value, 'd');
+        break;
+    case FX_ATTR_INTS:
+        list_value(out, indent, &attr->value, 'i', "val_type: VT_LIST_INT");
+        break;
+    case FX_ATTR_FLOATS:
+        list_value(out, indent, &attr->value, 'f', "val_type: VT_LIST_FLOAT");
+        break;
+    case FX_ATTR_TEXTS:
+        list_value(out, indent, &attr->value, 's', "val_type: VT_LIST_STRING");
+        break;
+    case FX_ATTR_PLAIN_LIST:
+        list_value(out, indent, &attr->value, 0, NULL);
+        break;
+    case FX_ATTR_CONST:
+        const_value(out, indent, op);
+        break;
+    case FX_ATTR_GRAPH:
+        body_value(out, indent, attr->value.u.body);
+        break;
+    case FX_ATTR_EMPTY:
+        break;
     }
 }
 

@@ -54,7 +54,7 @@ typedef struct fx_reader {
     fx_lower *lower;
     fx_scope *scope;
     const char *at;
-    bool skip;      /* parse without effect: a branch not taken */
+    bool skip; /* parse without effect: a branch not taken */
     bool returned;
     fx_val result;
 } fx_reader;

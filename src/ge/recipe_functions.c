@@ -257,13 +257,20 @@ static fx_val limit(int64_t d, bool is_max)
 {
     fx_val value = {.kind = FX_VAL_FLOAT, .u.f = is_max ? (double)INFINITY : -(double)INFINITY};
     switch (d) {
-    case FX_GE_INT64: return fx_val_int(is_max ? INT64_MAX : INT64_MIN);
-    case FX_GE_INT32: return fx_val_int(is_max ? INT32_MAX : INT32_MIN);
-    case 6: return fx_val_int(is_max ? INT16_MAX : INT16_MIN);
-    case FX_GE_INT8: return fx_val_int(is_max ? INT8_MAX : INT8_MIN);
-    case FX_GE_UINT8: return fx_val_int(is_max ? UINT8_MAX : 0);
-    case FX_GE_BOOL: return fx_val_int(is_max);
-    default: return value;
+    case FX_GE_INT64:
+        return fx_val_int(is_max ? INT64_MAX : INT64_MIN);
+    case FX_GE_INT32:
+        return fx_val_int(is_max ? INT32_MAX : INT32_MIN);
+    case 6:
+        return fx_val_int(is_max ? INT16_MAX : INT16_MIN);
+    case FX_GE_INT8:
+        return fx_val_int(is_max ? INT8_MAX : INT8_MIN);
+    case FX_GE_UINT8:
+        return fx_val_int(is_max ? UINT8_MAX : 0);
+    case FX_GE_BOOL:
+        return fx_val_int(is_max);
+    default:
+        return value;
     }
 }
 
@@ -423,10 +430,9 @@ static fx_val raise(fx_reader *r, const fx_val *args, size_t n_args)
     for (size_t i = 0; i < n_args && length < sizeof text; i++) {
         char number[FX_NUMBER_BYTES];
         fx_double_digits(fx_val_number(&args[i]), 6, number);
-        int n = args[i].kind == FX_VAL_TEXT
-                    ? snprintf(text + length, sizeof text - length, "%.*s", (int)args[i].u.text.length,
-                               args[i].u.text.bytes)
-                    : snprintf(text + length, sizeof text - length, "%s", number);
+        int n = args[i].kind == FX_VAL_TEXT ? snprintf(text + length, sizeof text - length, "%.*s",
+                                                       (int)args[i].u.text.length, args[i].u.text.bytes)
+                                            : snprintf(text + length, sizeof text - length, "%s", number);
         length += n > 0 ? (size_t)n : 0;
     }
     fx_lower_raise(r->lower, "%s", length > 0 ? text : "not supported");

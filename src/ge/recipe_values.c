@@ -6,14 +6,21 @@
 bool fx_val_truth(const fx_val *value)
 {
     switch (value->kind) {
-    case FX_VAL_NONE: return false;
-    case FX_VAL_BOOL: return value->u.b;
-    case FX_VAL_INT: return value->u.i != 0;
-    case FX_VAL_FLOAT: return value->u.f != 0;
-    case FX_VAL_TEXT: return value->u.text.length > 0;
+    case FX_VAL_NONE:
+        return false;
+    case FX_VAL_BOOL:
+        return value->u.b;
+    case FX_VAL_INT:
+        return value->u.i != 0;
+    case FX_VAL_FLOAT:
+        return value->u.f != 0;
+    case FX_VAL_TEXT:
+        return value->u.text.length > 0;
     case FX_VAL_LIST:
-    case FX_VAL_TUPLE: return value->u.list.n > 0;
-    default: return true;
+    case FX_VAL_TUPLE:
+        return value->u.list.n > 0;
+    default:
+        return true;
     }
 }
 
@@ -26,11 +33,15 @@ static bool is_number(const fx_val *value)
 double fx_val_number(const fx_val *value)
 {
     switch (value->kind) {
-    case FX_VAL_BOOL: return value->u.b;
-    case FX_VAL_FLOAT: return value->u.f;
+    case FX_VAL_BOOL:
+        return value->u.b;
+    case FX_VAL_FLOAT:
+        return value->u.f;
     case FX_VAL_INT:
-    case FX_VAL_DTYPE: return (double)value->u.i;
-    default: return 0;
+    case FX_VAL_DTYPE:
+        return (double)value->u.i;
+    default:
+        return 0;
     }
 }
 

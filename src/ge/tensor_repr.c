@@ -36,14 +36,20 @@ static double float_at(const shown *s, size_t index)
     float single;
     double value;
     switch (s->tensor->dtype) {
-    case FXTAP_FLOAT64: memcpy(&value, at, 8); return value;
-    case FXTAP_FLOAT32: memcpy(&single, at, 4); return (double)single;
+    case FXTAP_FLOAT64:
+        memcpy(&value, at, 8);
+        return value;
+    case FXTAP_FLOAT32:
+        memcpy(&single, at, 4);
+        return (double)single;
     case FXTAP_BFLOAT16:
         memcpy(&half, at, 2);
         word = (uint32_t)half << 16;
         memcpy(&single, &word, 4);
         return (double)single;
-    default: memcpy(&half, at, 2); return half_value(half);
+    default:
+        memcpy(&half, at, 2);
+        return half_value(half);
     }
 }
 

@@ -93,10 +93,16 @@ static void tensor_source(fxtap_buffer *out, const fx_val *value)
 static void value_text(fxtap_buffer *out, const fx_val *value, bool is_source)
 {
     switch (value->kind) {
-    case FX_VAL_NONE: fxtap_buffer_text(out, "None"); break;
-    case FX_VAL_BOOL: fxtap_buffer_text(out, value->u.b ? "True" : "False"); break;
+    case FX_VAL_NONE:
+        fxtap_buffer_text(out, "None");
+        break;
+    case FX_VAL_BOOL:
+        fxtap_buffer_text(out, value->u.b ? "True" : "False");
+        break;
     case FX_VAL_INT:
-    case FX_VAL_DTYPE: fxtap_buffer_printf(out, "%lld", (long long)value->u.i); break;
+    case FX_VAL_DTYPE:
+        fxtap_buffer_printf(out, "%lld", (long long)value->u.i);
+        break;
     case FX_VAL_FLOAT:
         if (is_source) {
             fx_python_float(out, value->u.f);
@@ -111,9 +117,13 @@ static void value_text(fxtap_buffer *out, const fx_val *value, bool is_source)
             complex_repr(out, value->u.c.real, value->u.c.imag);
         }
         break;
-    case FX_VAL_TEXT: text_repr(out, value->u.text.bytes, value->u.text.length); break;
+    case FX_VAL_TEXT:
+        text_repr(out, value->u.text.bytes, value->u.text.length);
+        break;
     case FX_VAL_LIST:
-    case FX_VAL_TUPLE: items_text(out, value, is_source); break;
+    case FX_VAL_TUPLE:
+        items_text(out, value, is_source);
+        break;
     case FX_VAL_TENSOR:
         if (is_source) {
             tensor_source(out, value);
@@ -121,8 +131,12 @@ static void value_text(fxtap_buffer *out, const fx_val *value, bool is_source)
             fx_tensor_repr(out, value->u.tensor);
         }
         break;
-    case FX_VAL_REF: fx_ge_ref_text(out, value->u.ref); break;
-    case FX_VAL_GRAPH: fx_ge_function(out, value->u.body->name); break;
+    case FX_VAL_REF:
+        fx_ge_ref_text(out, value->u.ref);
+        break;
+    case FX_VAL_GRAPH:
+        fx_ge_function(out, value->u.body->name);
+        break;
     }
 }
 
@@ -198,10 +212,18 @@ static int64_t whole_of(double value)
 static bool encode_number(double real, double imag, int64_t whole, int dtype, uint8_t *out)
 {
     switch (dtype) {
-    case FX_GE_FLOAT: put_float(out, (float)real); return true;
-    case FX_GE_FLOAT16: put(out, half_bits((float)real), 2); return true;
-    case FX_GE_BF16: put(out, bfloat16_bits((float)real), 2); return true;
-    case FX_GE_DOUBLE: put_double(out, real); return true;
+    case FX_GE_FLOAT:
+        put_float(out, (float)real);
+        return true;
+    case FX_GE_FLOAT16:
+        put(out, half_bits((float)real), 2);
+        return true;
+    case FX_GE_BF16:
+        put(out, bfloat16_bits((float)real), 2);
+        return true;
+    case FX_GE_DOUBLE:
+        put_double(out, real);
+        return true;
     case FX_GE_COMPLEX64:
         put_float(out, (float)real);
         put_float(out + 4, (float)imag);
@@ -210,7 +232,9 @@ static bool encode_number(double real, double imag, int64_t whole, int dtype, ui
         put_double(out, real);
         put_double(out + 8, imag);
         return true;
-    case FX_GE_BOOL: out[0] = real != 0 || imag != 0 || whole != 0; return true;
+    case FX_GE_BOOL:
+        out[0] = real != 0 || imag != 0 || whole != 0;
+        return true;
     default:
         if (fx_ge_dtype_bytes(dtype) == 0 || dtype >= 18) {
             return false;
@@ -223,11 +247,15 @@ static bool encode_number(double real, double imag, int64_t whole, int dtype, ui
 bool fx_val_encode(const fx_val *value, int dtype, uint8_t *out)
 {
     switch (value->kind) {
-    case FX_VAL_BOOL: return encode_number(value->u.b, 0, value->u.b, dtype, out);
+    case FX_VAL_BOOL:
+        return encode_number(value->u.b, 0, value->u.b, dtype, out);
     case FX_VAL_INT:
-    case FX_VAL_DTYPE: return encode_number((double)value->u.i, 0, value->u.i, dtype, out);
-    case FX_VAL_FLOAT: return encode_number(value->u.f, 0, whole_of(value->u.f), dtype, out);
-    case FX_VAL_COMPLEX: return encode_number(value->u.c.real, value->u.c.imag, whole_of(value->u.c.real), dtype, out);
+    case FX_VAL_DTYPE:
+        return encode_number((double)value->u.i, 0, value->u.i, dtype, out);
+    case FX_VAL_FLOAT:
+        return encode_number(value->u.f, 0, whole_of(value->u.f), dtype, out);
+    case FX_VAL_COMPLEX:
+        return encode_number(value->u.c.real, value->u.c.imag, whole_of(value->u.c.real), dtype, out);
     case FX_VAL_LIST:
     case FX_VAL_TUPLE:
         for (size_t i = 0; i < value->u.list.n; i++) {
@@ -237,6 +265,7 @@ bool fx_val_encode(const fx_val *value, int dtype, uint8_t *out)
             }
         }
         return true;
-    default: return false;
+    default:
+        return false;
     }
 }

@@ -104,9 +104,15 @@ static void put_value(hasher *h, fxtap_value value)
     const fx_value_row *row = fx_graph_value(h->graph, value);
     put_u64(h, row->kind);
     switch (row->kind) {
-    case FXTAP_V_BOOL: put_u64(h, row->flag); break;
-    case FXTAP_V_INT: put_u64(h, (uint64_t)row->as.integer); break;
-    case FXTAP_V_FLOAT: put_double(h, row->number); break;
+    case FXTAP_V_BOOL:
+        put_u64(h, row->flag);
+        break;
+    case FXTAP_V_INT:
+        put_u64(h, (uint64_t)row->as.integer);
+        break;
+    case FXTAP_V_FLOAT:
+        put_double(h, row->number);
+        break;
     case FXTAP_V_COMPLEX:
         put_double(h, row->number);
         put_double(h, row->as.imag);
@@ -116,13 +122,23 @@ static void put_value(hasher *h, fxtap_value value)
     case FXTAP_V_BYTES:
     case FXTAP_V_DTYPE:
     case FXTAP_V_LAYOUT:
-    case FXTAP_V_MEMORY_FORMAT: put_bytes(h, row->as.text, fx_texts_entry_of(row->as.text)->length); break;
-    case FXTAP_V_DEVICE: put_device(h, row->as.text); break;
-    case FXTAP_V_OTHER: put_repr(h, row->as.text); break;
+    case FXTAP_V_MEMORY_FORMAT:
+        put_bytes(h, row->as.text, fx_texts_entry_of(row->as.text)->length);
+        break;
+    case FXTAP_V_DEVICE:
+        put_device(h, row->as.text);
+        break;
+    case FXTAP_V_OTHER:
+        put_repr(h, row->as.text);
+        break;
     case FXTAP_V_SYMINT:
     case FXTAP_V_SYMFLOAT:
-    case FXTAP_V_SYMBOOL: put_symbol(h, row->as.text); break;
-    case FXTAP_V_NODE: put_u64(h, row->index); break;
+    case FXTAP_V_SYMBOOL:
+        put_symbol(h, row->as.text);
+        break;
+    case FXTAP_V_NODE:
+        put_u64(h, row->index);
+        break;
     case FXTAP_V_LIST:
     case FXTAP_V_TUPLE:
     case FXTAP_V_DICT:
@@ -132,9 +148,14 @@ static void put_value(hasher *h, fxtap_value value)
             put_value(h, row->as.items[i]);
         }
         break;
-    case FXTAP_V_TENSOR: put_tensor(h, &h->graph->tensors[row->index]); break;
-    case FXTAP_V_GRAPH: put_graph(h, fxtap_graph_subgraph(h->graph, row->index)); break;
-    default: break; /* None, ...: the kind is sufficient */
+    case FXTAP_V_TENSOR:
+        put_tensor(h, &h->graph->tensors[row->index]);
+        break;
+    case FXTAP_V_GRAPH:
+        put_graph(h, fxtap_graph_subgraph(h->graph, row->index));
+        break;
+    default:
+        break; /* None, ...: the kind is sufficient */
     }
 }
 
@@ -191,8 +212,7 @@ static void put_argument(hasher *h, uint64_t position, const char *name, fxtap_v
 static void put_target(hasher *h, const fxtap_node_desc *desc)
 {
     put_u64(h, (uint64_t)desc->op);
-    bool is_name =
-        desc->op == FXTAP_OP_PLACEHOLDER || desc->op == FXTAP_OP_GET_ATTR || desc->op == FXTAP_OP_OUTPUT;
+    bool is_name = desc->op == FXTAP_OP_PLACEHOLDER || desc->op == FXTAP_OP_GET_ATTR || desc->op == FXTAP_OP_OUTPUT;
     put_repr(h, is_name ? "" : desc->target);
 }
 

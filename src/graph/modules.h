@@ -16,8 +16,8 @@ typedef struct fx_module {
     size_t name_length;
     const char *path; /* the recorded path; its first path_length bytes */
     size_t path_length;
-    const char *type; /* type, from a node directly in it; NULL if there is none */
-    uint32_t parent;  /* the root is its own parent */
+    const char *type;           /* type, from a node directly in it; NULL if there is none */
+    uint32_t parent;            /* the root is its own parent */
     uint32_t first_child, next; /* in order of first use; 0: none */
     uint32_t last_child;
 } fx_module;
@@ -26,7 +26,7 @@ typedef struct fx_modules {
     fx_module *modules; /* 0 is the root */
     size_t n_modules;
     size_t capacity;
-    fx_texts paths;     /* the index of a module is the id of its path plus one */
+    fx_texts paths;    /* the index of a module is the id of its path plus one */
     uint32_t *of_node; /* the module of each node */
 } fx_modules;
 

@@ -13,7 +13,7 @@ typedef struct dot {
     fxtap_buffer *out;
     const fxtap_graph *graph;
     fx_modules modules;
-    const char *prefix; /* of node ids: "n", "n_0_" for the first subgraph */
+    const char *prefix;   /* of node ids: "n", "n_0_" for the first subgraph */
     unsigned *n_clusters; /* of the whole picture, since names must differ */
     uint32_t *next_node;  /* lists of the nodes of each module: */
     uint32_t *first_node; /* node + 1 of each module; 0: none */
@@ -84,8 +84,7 @@ static void put_module(dot *d, uint32_t module)
     for (uint32_t node = d->first_node[module]; node != 0; node = d->next_node[node - 1]) {
         put_node(d, node - 1);
     }
-    for (uint32_t child = d->modules.modules[module].first_child; child != 0;
-         child = d->modules.modules[child].next) {
+    for (uint32_t child = d->modules.modules[module].first_child; child != 0; child = d->modules.modules[child].next) {
         const fx_module *m = &d->modules.modules[child];
         char name[LABEL_BYTES + 8];
         size_t length = m->name_length < sizeof name ? m->name_length : sizeof name - 1;

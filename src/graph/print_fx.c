@@ -19,16 +19,17 @@
 
 /* Names of the module and of Python that the text uses; nodes must not have them. */
 static const char *const reserved_names[] = {
-    "torch", "math",  "operator", "base64", "builtins", "forward", "float", "complex",  "slice",
-    "max",   "min",   "bytearray", "int",   "ValueError", "_constant", "_unrecorded", "_sym", "getattr",
-    "Max",   "Min",   "Mod",      "PythonMod", "FloorDiv", "CeilDiv", "CleanDiv", "IntTrueDiv", "FloatTrueDiv",
-    "ToFloat", "TruncToInt", "FloorToInt", "CeilToInt", "RoundToInt", "Eq", "Ne", NULL};
+    "torch",      "math",        "operator",  "base64",     "builtins",   "forward",      "float",
+    "complex",    "slice",       "max",       "min",        "bytearray",  "int",          "ValueError",
+    "_constant",  "_unrecorded", "_sym",      "getattr",    "Max",        "Min",          "Mod",
+    "PythonMod",  "FloorDiv",    "CeilDiv",   "CleanDiv",   "IntTrueDiv", "FloatTrueDiv", "ToFloat",
+    "TruncToInt", "FloorToInt",  "CeilToInt", "RoundToInt", "Eq",         "Ne",           NULL};
 
 typedef struct function { /* the function being printed: of the graph or of a subgraph */
     const fxtap_graph *graph;
     fx_names names;
-    fx_texts symbols;       /* symbols that a variable holds, */
-    const char **sources;  /* and by their id the text of the variable */
+    fx_texts symbols;     /* symbols that a variable holds, */
+    const char **sources; /* and by their id the text of the variable */
     size_t n_sources;
     size_t sources_capacity;
     unsigned indent;
@@ -82,8 +83,7 @@ static void learn_symbol(printer *p, fxtap_value value, const char *variable, si
         return;
     }
     const char *source = is_size ? fx_arena_printf(&f->names.arena, "%s.size(%zu)", variable, dim) : variable;
-    if (source == NULL ||
-        !fx_grow((void **)&f->sources, &f->sources_capacity, f->n_sources + 1, sizeof *f->sources) ||
+    if (source == NULL || !fx_grow((void **)&f->sources, &f->sources_capacity, f->n_sources + 1, sizeof *f->sources) ||
         fx_texts_keep(&f->symbols, row->as.text, length) == NULL) {
         p->no_memory = true;
         return;
@@ -107,9 +107,9 @@ static void learn_symbols(printer *p, fxtap_value meta, const char *variable, bo
 /* Functions of SymPy and torch that sizes may call: from the prelude, or Python's own. */
 static const char *function_name(const char *name, size_t length)
 {
-    static const char *const names[] = {"Max", "Min", "Mod", "PythonMod", "FloorDiv", "CeilDiv", "CleanDiv",
-                                        "IntTrueDiv", "FloatTrueDiv", "ToFloat", "TruncToInt", "FloorToInt",
-                                        "CeilToInt", "RoundToInt", "Eq", "Ne"};
+    static const char *const names[] = {
+        "Max",          "Min",     "Mod",        "PythonMod",  "FloorDiv",  "CeilDiv",    "CleanDiv", "IntTrueDiv",
+        "FloatTrueDiv", "ToFloat", "TruncToInt", "FloorToInt", "CeilToInt", "RoundToInt", "Eq",       "Ne"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         if (strlen(names[i]) == length && memcmp(names[i], name, length) == 0) {
             return names[i];
@@ -210,35 +210,69 @@ static void print_value(printer *p, fxtap_value value)
     const fxtap_graph *graph = p->f->graph;
     const fx_value_row *row = fx_graph_value(graph, value);
     switch (row->kind) {
-    case FXTAP_V_NONE: fxtap_buffer_text(p->out, "None"); break;
-    case FXTAP_V_BOOL: fxtap_buffer_text(p->out, row->flag ? "True" : "False"); break;
-    case FXTAP_V_INT: fxtap_buffer_printf(p->out, "%lld", (long long)row->as.integer); break;
-    case FXTAP_V_BIGINT: fx_python_bigint(p->out, row->as.text); break;
-    case FXTAP_V_FLOAT: fx_python_float(p->out, row->number); break;
-    case FXTAP_V_COMPLEX: fx_python_complex(p->out, row->number, row->as.imag); break;
-    case FXTAP_V_STRING: fx_python_string(p->out, row->as.text, fx_texts_entry_of(row->as.text)->length); break;
-    case FXTAP_V_BYTES: fx_python_bytes(p->out, row->as.text, fx_texts_entry_of(row->as.text)->length); break;
+    case FXTAP_V_NONE:
+        fxtap_buffer_text(p->out, "None");
+        break;
+    case FXTAP_V_BOOL:
+        fxtap_buffer_text(p->out, row->flag ? "True" : "False");
+        break;
+    case FXTAP_V_INT:
+        fxtap_buffer_printf(p->out, "%lld", (long long)row->as.integer);
+        break;
+    case FXTAP_V_BIGINT:
+        fx_python_bigint(p->out, row->as.text);
+        break;
+    case FXTAP_V_FLOAT:
+        fx_python_float(p->out, row->number);
+        break;
+    case FXTAP_V_COMPLEX:
+        fx_python_complex(p->out, row->number, row->as.imag);
+        break;
+    case FXTAP_V_STRING:
+        fx_python_string(p->out, row->as.text, fx_texts_entry_of(row->as.text)->length);
+        break;
+    case FXTAP_V_BYTES:
+        fx_python_bytes(p->out, row->as.text, fx_texts_entry_of(row->as.text)->length);
+        break;
     case FXTAP_V_DTYPE:
     case FXTAP_V_LAYOUT:
-    case FXTAP_V_MEMORY_FORMAT: print_dotted(p, row); break;
+    case FXTAP_V_MEMORY_FORMAT:
+        print_dotted(p, row);
+        break;
     case FXTAP_V_DEVICE:
         fxtap_buffer_text(p->out, "torch.device(");
         fx_python_string(p->out, row->as.text, fx_texts_entry_of(row->as.text)->length);
         fxtap_buffer_text(p->out, ")");
         break;
-    case FXTAP_V_NODE: fxtap_buffer_text(p->out, p->f->names.names[row->index]); break;
+    case FXTAP_V_NODE:
+        fxtap_buffer_text(p->out, p->f->names.names[row->index]);
+        break;
     case FXTAP_V_SYMINT:
     case FXTAP_V_SYMFLOAT:
-    case FXTAP_V_SYMBOOL: print_expression(p, row->as.text); break;
+    case FXTAP_V_SYMBOOL:
+        print_expression(p, row->as.text);
+        break;
     case FXTAP_V_LIST:
     case FXTAP_V_TUPLE:
     case FXTAP_V_DICT:
-    case FXTAP_V_SLICE: print_items(p, row); break;
-    case FXTAP_V_ELLIPSIS: fxtap_buffer_text(p->out, "..."); break;
-    case FXTAP_V_TENSOR: print_constant(p, &graph->tensors[row->index], "a tensor"); break;
-    case FXTAP_V_GRAPH: fxtap_buffer_printf(p->out, FX_GRAPH_PREFIX "%u", (unsigned)row->index); break;
-    case FXTAP_V_OTHER: unrecorded(p, row->as.text, fx_texts_entry_of(row->as.text)->length); break;
-    default: fxtap_buffer_text(p->out, "None"); break;
+    case FXTAP_V_SLICE:
+        print_items(p, row);
+        break;
+    case FXTAP_V_ELLIPSIS:
+        fxtap_buffer_text(p->out, "...");
+        break;
+    case FXTAP_V_TENSOR:
+        print_constant(p, &graph->tensors[row->index], "a tensor");
+        break;
+    case FXTAP_V_GRAPH:
+        fxtap_buffer_printf(p->out, FX_GRAPH_PREFIX "%u", (unsigned)row->index);
+        break;
+    case FXTAP_V_OTHER:
+        unrecorded(p, row->as.text, fx_texts_entry_of(row->as.text)->length);
+        break;
+    default:
+        fxtap_buffer_text(p->out, "None");
+        break;
     }
 }
 
@@ -349,9 +383,15 @@ static void print_source(printer *p, fxtap_node node)
 static void print_call(printer *p, const fxtap_node_desc *desc)
 {
     switch (desc->op) {
-    case FXTAP_OP_CALL_FUNCTION: print_function_call(p, desc); break;
-    case FXTAP_OP_CALL_METHOD: print_method_call(p, desc); break;
-    case FXTAP_OP_GET_ATTR: print_attribute(p, desc); break;
+    case FXTAP_OP_CALL_FUNCTION:
+        print_function_call(p, desc);
+        break;
+    case FXTAP_OP_CALL_METHOD:
+        print_method_call(p, desc);
+        break;
+    case FXTAP_OP_GET_ATTR:
+        print_attribute(p, desc);
+        break;
     default:
         unrecorded(p, desc->target, strlen(desc->target)); /* modules are not recorded */
         fxtap_buffer_text(p->out, "(");

@@ -181,8 +181,13 @@ static void put_stats(page *p, const char *node, bool is_whole)
 
 static void put_flags(page *p, uint32_t flags)
 {
-    static const char *const names[] = {"changes an argument", "gives uninitialised memory", "random",
-                                        "asynchronous", NULL, "gives a view", "a weight"};
+    static const char *const names[] = {"changes an argument",
+                                        "gives uninitialised memory",
+                                        "random",
+                                        "asynchronous",
+                                        NULL,
+                                        "gives a view",
+                                        "a weight"};
     char text[128] = "";
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         if ((flags >> i & 1u) != 0 && names[i] != NULL) {
@@ -194,8 +199,8 @@ static void put_flags(page *p, uint32_t flags)
 
 static void put_node(page *p, fxtap_node node, uint32_t module, bool is_whole)
 {
-    static const char *const ops[] = {"", "placeholder", "call_function", "get_attr", "output", "call_module",
-                                      "call_method"};
+    static const char *const ops[] = {"",       "placeholder", "call_function", "get_attr",
+                                      "output", "call_module", "call_method"};
     const fxtap_node_desc *desc = &p->graph->nodes[node].desc;
     fxtap_json_begin_object(&p->json, NULL);
     fxtap_json_string(&p->json, "name", desc->name);

@@ -139,9 +139,15 @@ static void put_value(fxtap_buffer *out, const fxtap_graph *graph, fxtap_value v
 {
     const fx_value_row *row = fx_graph_value(graph, value);
     switch (row->kind) {
-    case FXTAP_V_BOOL: fxtap_buffer_text(out, row->flag ? "true" : "false"); break;
-    case FXTAP_V_INT: put_int(out, row->as.integer); break;
-    case FXTAP_V_BIGINT: put_named(out, "int", row); break;
+    case FXTAP_V_BOOL:
+        fxtap_buffer_text(out, row->flag ? "true" : "false");
+        break;
+    case FXTAP_V_INT:
+        put_int(out, row->as.integer);
+        break;
+    case FXTAP_V_BIGINT:
+        put_named(out, "int", row);
+        break;
     case FXTAP_V_FLOAT:
         fxtap_buffer_text(out, "{\"float\": ");
         put_double(out, row->number);
@@ -154,29 +160,65 @@ static void put_value(fxtap_buffer *out, const fxtap_graph *graph, fxtap_value v
         put_double(out, row->as.imag);
         fxtap_buffer_text(out, "]}");
         break;
-    case FXTAP_V_STRING: put_string(out, row->as.text, fx_texts_entry_of(row->as.text)->length); break;
+    case FXTAP_V_STRING:
+        put_string(out, row->as.text, fx_texts_entry_of(row->as.text)->length);
+        break;
     case FXTAP_V_BYTES:
         fxtap_buffer_text(out, "{\"bytes\": \"");
         fx_base64(out, row->as.text, fx_texts_entry_of(row->as.text)->length);
         fxtap_buffer_text(out, "\"}");
         break;
-    case FXTAP_V_DTYPE: put_named(out, "dtype", row); break;
-    case FXTAP_V_DEVICE: put_named(out, "device", row); break;
-    case FXTAP_V_LAYOUT: put_named(out, "layout", row); break;
-    case FXTAP_V_MEMORY_FORMAT: put_named(out, "memory_format", row); break;
-    case FXTAP_V_NODE: fxtap_buffer_printf(out, "{\"node\": %u}", (unsigned)row->index); break;
-    case FXTAP_V_SYMINT: put_symbol(out, "symint", row); break;
-    case FXTAP_V_SYMFLOAT: put_symbol(out, "symfloat", row); break;
-    case FXTAP_V_SYMBOOL: put_symbol(out, "symbool", row); break;
-    case FXTAP_V_LIST: put_values(out, graph, row->as.items, row->index); break;
-    case FXTAP_V_TUPLE: put_items(out, graph, "tuple", row); break;
-    case FXTAP_V_DICT: put_dict(out, graph, row); break;
-    case FXTAP_V_SLICE: put_items(out, graph, "slice", row); break;
-    case FXTAP_V_ELLIPSIS: fxtap_buffer_text(out, "{\"ellipsis\": true}"); break;
-    case FXTAP_V_TENSOR: put_tensor(out, graph, &graph->tensors[row->index]); break;
-    case FXTAP_V_GRAPH: fxtap_buffer_printf(out, "{\"graph\": %u}", (unsigned)row->index); break;
-    case FXTAP_V_OTHER: put_named(out, "other", row); break;
-    default: fxtap_buffer_text(out, "null"); break;
+    case FXTAP_V_DTYPE:
+        put_named(out, "dtype", row);
+        break;
+    case FXTAP_V_DEVICE:
+        put_named(out, "device", row);
+        break;
+    case FXTAP_V_LAYOUT:
+        put_named(out, "layout", row);
+        break;
+    case FXTAP_V_MEMORY_FORMAT:
+        put_named(out, "memory_format", row);
+        break;
+    case FXTAP_V_NODE:
+        fxtap_buffer_printf(out, "{\"node\": %u}", (unsigned)row->index);
+        break;
+    case FXTAP_V_SYMINT:
+        put_symbol(out, "symint", row);
+        break;
+    case FXTAP_V_SYMFLOAT:
+        put_symbol(out, "symfloat", row);
+        break;
+    case FXTAP_V_SYMBOOL:
+        put_symbol(out, "symbool", row);
+        break;
+    case FXTAP_V_LIST:
+        put_values(out, graph, row->as.items, row->index);
+        break;
+    case FXTAP_V_TUPLE:
+        put_items(out, graph, "tuple", row);
+        break;
+    case FXTAP_V_DICT:
+        put_dict(out, graph, row);
+        break;
+    case FXTAP_V_SLICE:
+        put_items(out, graph, "slice", row);
+        break;
+    case FXTAP_V_ELLIPSIS:
+        fxtap_buffer_text(out, "{\"ellipsis\": true}");
+        break;
+    case FXTAP_V_TENSOR:
+        put_tensor(out, graph, &graph->tensors[row->index]);
+        break;
+    case FXTAP_V_GRAPH:
+        fxtap_buffer_printf(out, "{\"graph\": %u}", (unsigned)row->index);
+        break;
+    case FXTAP_V_OTHER:
+        put_named(out, "other", row);
+        break;
+    default:
+        fxtap_buffer_text(out, "null");
+        break;
     }
 }
 
@@ -219,8 +261,8 @@ static void put_flags(fxtap_buffer *out, uint32_t flags)
 
 static void put_node(fxtap_buffer *out, const fxtap_graph *graph, fxtap_node node)
 {
-    static const char *const ops[] = {"", "placeholder", "call_function", "get_attr", "output", "call_module",
-                                      "call_method"};
+    static const char *const ops[] = {"",       "placeholder", "call_function", "get_attr",
+                                      "output", "call_module", "call_method"};
     const fxtap_node_desc *desc = &graph->nodes[node].desc;
     const fx_source *source = &graph->nodes[node].source;
     fxtap_buffer_text(out, "{\"name\": ");

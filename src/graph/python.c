@@ -28,9 +28,15 @@ static uint32_t decode_surrogate(const unsigned char *at, size_t left)
 static void escape(fxtap_buffer *out, uint32_t c)
 {
     switch (c) {
-    case '\n': fxtap_buffer_text(out, "\\n"); break;
-    case '\r': fxtap_buffer_text(out, "\\r"); break;
-    case '\t': fxtap_buffer_text(out, "\\t"); break;
+    case '\n':
+        fxtap_buffer_text(out, "\\n");
+        break;
+    case '\r':
+        fxtap_buffer_text(out, "\\r");
+        break;
+    case '\t':
+        fxtap_buffer_text(out, "\\t");
+        break;
     default:
         fxtap_buffer_printf(out, c < 0x100 ? "\\x%02x" : c < 0x10000 ? "\\u%04x" : "\\U%08x", (unsigned)c);
         break;
@@ -314,13 +320,26 @@ void fx_type_text(fxtap_buffer *out, const fxtap_graph *graph, fxtap_value meta)
 {
     const fx_value_row *row = fx_graph_value(graph, meta);
     switch (row->kind) {
-    case 0: break;
-    case FXTAP_V_TENSOR: type_of_tensor(out, graph, &graph->tensors[row->index]); break;
-    case FXTAP_V_NONE: fxtap_buffer_text(out, "None"); break;
-    case FXTAP_V_BOOL: fxtap_buffer_text(out, row->flag ? "True" : "False"); break;
-    case FXTAP_V_INT: fxtap_buffer_printf(out, "%lld", (long long)row->as.integer); break;
-    case FXTAP_V_FLOAT: fxtap_buffer_double(out, row->number); break;
-    case FXTAP_V_COMPLEX: fx_python_complex(out, row->number, row->as.imag); break;
+    case 0:
+        break;
+    case FXTAP_V_TENSOR:
+        type_of_tensor(out, graph, &graph->tensors[row->index]);
+        break;
+    case FXTAP_V_NONE:
+        fxtap_buffer_text(out, "None");
+        break;
+    case FXTAP_V_BOOL:
+        fxtap_buffer_text(out, row->flag ? "True" : "False");
+        break;
+    case FXTAP_V_INT:
+        fxtap_buffer_printf(out, "%lld", (long long)row->as.integer);
+        break;
+    case FXTAP_V_FLOAT:
+        fxtap_buffer_double(out, row->number);
+        break;
+    case FXTAP_V_COMPLEX:
+        fx_python_complex(out, row->number, row->as.imag);
+        break;
     case FXTAP_V_LIST:
     case FXTAP_V_TUPLE:
     case FXTAP_V_DICT:
@@ -332,9 +351,17 @@ void fx_type_text(fxtap_buffer *out, const fxtap_graph *graph, fxtap_value meta)
         }
         fxtap_buffer_text(out, row->kind == FXTAP_V_LIST ? "]" : ")");
         break;
-    case FXTAP_V_NODE: fx_plain_text(out, graph->nodes[row->index].desc.name, 256); break;
-    case FXTAP_V_GRAPH: fxtap_buffer_printf(out, "graph of %zu nodes", graph->subgraphs[row->index]->n_nodes); break;
-    case FXTAP_V_ELLIPSIS: fxtap_buffer_text(out, "..."); break;
-    default: fx_plain_text(out, row->as.text, 256); break;
+    case FXTAP_V_NODE:
+        fx_plain_text(out, graph->nodes[row->index].desc.name, 256);
+        break;
+    case FXTAP_V_GRAPH:
+        fxtap_buffer_printf(out, "graph of %zu nodes", graph->subgraphs[row->index]->n_nodes);
+        break;
+    case FXTAP_V_ELLIPSIS:
+        fxtap_buffer_text(out, "...");
+        break;
+    default:
+        fx_plain_text(out, row->as.text, 256);
+        break;
     }
 }

@@ -21,8 +21,8 @@
 #include "fxtap/graph.h"
 #include "util/texts.h"
 
-#define FX_VALUE_DEPTH_MAX 64       /* lists within lists */
-#define FX_GRAPH_DEPTH_MAX 16       /* subgraphs within subgraphs */
+#define FX_VALUE_DEPTH_MAX 64 /* lists within lists */
+#define FX_GRAPH_DEPTH_MAX 16 /* subgraphs within subgraphs */
 #define FX_VALUE_WEIGHT_MAX (1u << 24)
 #define FX_GRAPH_WEIGHT_MAX (1u << 26) /* of any record; fx_graph_weight_max() is a record's own limit */
 #define FX_SIZE_WEIGHT_MAX 256         /* per unit of size; at most 1 was measured for graphs of torch.compile */
@@ -35,7 +35,7 @@ typedef struct fx_value_row {
     uint32_t weight;
     uint32_t index;   /* NODE, TENSOR, GRAPH: index; items: their number */
     uint32_t entered; /* weight of the subgraphs that it, or the node it refers to, names */
-    double number;  /* FLOAT, COMPLEX: real; symbols: the hint */
+    double number;    /* FLOAT, COMPLEX: real; symbols: the hint */
     union {
         int64_t integer;
         double imag;
@@ -59,7 +59,7 @@ typedef struct fx_node_row {
 
 struct fxtap_graph {
     fxtap_graph_kind kind;
-    fx_texts texts; /* interned; the arena also has arrays and bytes */
+    fx_texts texts;       /* interned; the arena also has arrays and bytes */
     fx_value_row *values; /* row 0 is "no value" */
     size_t n_values;
     size_t values_capacity;
@@ -72,14 +72,14 @@ struct fxtap_graph {
     fxtap_graph **subgraphs; /* owned */
     size_t n_subgraphs;
     size_t subgraphs_capacity;
-    fx_source source;        /* of the previous trace: consecutive nodes often share one */
+    fx_source source;         /* of the previous trace: consecutive nodes often share one */
     const char *source_trace; /* interned; NULL before the first */
     uint32_t *node_of_string; /* by string id: node + 1; 0: none */
     size_t node_of_string_capacity;
     uint64_t size;    /* items, arguments and constants, and all of its subgraphs */
     uint64_t weight;  /* of its nodes and its subgraphs, each counted once */
     uint64_t entered; /* of its nodes' values */
-    uint32_t depth; /* 1 for a graph without subgraphs */
+    uint32_t depth;   /* 1 for a graph without subgraphs */
 };
 
 /*

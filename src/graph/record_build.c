@@ -128,8 +128,10 @@ fxtap_status fxtap_graph_add_text(fxtap_graph *graph, fxtap_value_kind kind, con
     case FXTAP_V_DEVICE:
     case FXTAP_V_LAYOUT:
     case FXTAP_V_MEMORY_FORMAT:
-    case FXTAP_V_OTHER: break;
-    default: return fx_error(FXTAP_E_INVALID, "a value of kind %d is not made from text", (int)kind);
+    case FXTAP_V_OTHER:
+        break;
+    default:
+        return fx_error(FXTAP_E_INVALID, "a value of kind %d is not made from text", (int)kind);
     }
     if (bytes == NULL && length > 0) {
         return fx_error(FXTAP_E_INVALID, "a text of %zu bytes with NULL bytes", length);

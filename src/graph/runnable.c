@@ -17,27 +17,27 @@ static bool is_among(const char *const *names, size_t n, const char *name, size_
 
 /* Not "call", "attrgetter", "methodcaller", "setitem" and similar functions, which execute their arguments. */
 static const char *const operator_names[] = {
-    "abs", "add",  "and_", "concat", "contains", "eq", "floordiv", "ge",  "getitem", "gt",   "index", "inv",
-    "invert", "is_", "is_not", "le", "lshift", "lt", "matmul", "mod", "mul", "ne", "neg", "not_",
-    "or_", "pos", "pow", "rshift", "sub", "truediv", "truth", "xor",
-    "iadd", "iand", "iconcat", "ifloordiv", "ilshift", "imatmul", "imod", "imul", "ior", "ipow", "irshift", "isub",
-    "itruediv", "ixor"};
+    "abs",   "add",  "and_",    "concat", "contains", "eq",        "floordiv", "ge",      "getitem", "gt",
+    "index", "inv",  "invert",  "is_",    "is_not",   "le",        "lshift",   "lt",      "matmul",  "mod",
+    "mul",   "ne",   "neg",     "not_",   "or_",      "pos",       "pow",      "rshift",  "sub",     "truediv",
+    "truth", "xor",  "iadd",    "iand",   "iconcat",  "ifloordiv", "ilshift",  "imatmul", "imod",    "imul",
+    "ior",   "ipow", "irshift", "isub",   "itruediv", "ixor"};
 
-static const char *const builtin_names[] = {"abs", "bool", "complex", "divmod", "float", "int", "len", "list", "max",
-                                            "min", "pow", "range", "round", "slice", "sum", "tuple"};
+static const char *const builtin_names[] = {"abs", "bool", "complex", "divmod", "float", "int",   "len", "list",
+                                            "max", "min",  "pow",     "range",  "round", "slice", "sum", "tuple"};
 
-static const char *const math_names[] = {"acos", "asin", "atan", "atan2", "ceil", "cos", "cosh", "exp", "fabs",
-                                         "floor", "fmod", "gcd", "isfinite", "isinf", "isnan", "log", "log10", "log1p",
-                                         "log2", "pow", "sin", "sinh", "sqrt", "tan", "tanh", "trunc"};
+static const char *const math_names[] = {
+    "acos",  "asin",  "atan", "atan2", "ceil",  "cos",  "cosh", "exp", "fabs", "floor", "fmod", "gcd",  "isfinite",
+    "isinf", "isnan", "log",  "log10", "log1p", "log2", "pow",  "sin", "sinh", "sqrt",  "tan",  "tanh", "trunc"};
 
 /* Functions of torch over symbolic numbers. */
-static const char *const torch_names[] = {"sym_float", "sym_fresh_size", "sym_int", "sym_ite", "sym_max", "sym_min",
-                                          "sym_not", "sym_sqrt", "sym_sum", "_sym_sqrt", "_sym_log2", "_sym_sin",
-                                          "_sym_cos", "_sym_tan", "_sym_exp", "_sym_log10"};
+static const char *const torch_names[] = {
+    "sym_float", "sym_fresh_size", "sym_int",   "sym_ite",  "sym_max",  "sym_min",  "sym_not",  "sym_sqrt",
+    "sym_sum",   "_sym_sqrt",      "_sym_log2", "_sym_sin", "_sym_cos", "_sym_tan", "_sym_exp", "_sym_log10"};
 
 /* Operators of torch with the names of Python's special methods. */
-static const char *const special_operators[] = {"__and__", "__iand__", "__ilshift__", "__ior__", "__irshift__",
-                                                "__ixor__", "__lshift__", "__or__", "__rshift__", "__xor__"};
+static const char *const special_operators[] = {"__and__",  "__iand__",   "__ilshift__", "__ior__",    "__irshift__",
+                                                "__ixor__", "__lshift__", "__or__",      "__rshift__", "__xor__"};
 
 /* Attributes of torch.ops that are not namespaces. */
 static const char *const not_namespaces[] = {"import_module", "load_library", "loaded_libraries"};
@@ -89,8 +89,8 @@ bool fx_python_may_call(const char *target)
 
 bool fx_python_may_call_method(const char *name)
 {
-    static const char *const names[] = {"contiguous", "dim", "expand", "flatten", "float", "item", "mean", "numel",
-                                        "permute", "reshape", "size", "squeeze", "stride", "sum", "t", "to",
-                                        "transpose", "unsqueeze", "view"};
+    static const char *const names[] = {"contiguous", "dim",     "expand",    "flatten",   "float",   "item",   "mean",
+                                        "numel",      "permute", "reshape",   "size",      "squeeze", "stride", "sum",
+                                        "t",          "to",      "transpose", "unsqueeze", "view"};
     return IS_AMONG(names, name, strlen(name));
 }

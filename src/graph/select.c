@@ -15,9 +15,9 @@ typedef struct selection {
     uint32_t *distance;   /* distance from `around`, plus one; 0: not reached */
     size_t *first_user;   /* of each node, its start in `users`; plus an end entry */
     fxtap_node *users;
-    fxtap_node *queue;    /* nodes in the order in which they were reached */
+    fxtap_node *queue; /* nodes in the order in which they were reached */
     size_t n_queued;
-    fxtap_node node;      /* being visited */
+    fxtap_node node;    /* being visited */
     bool *used_outside; /* of each node */
     bool *used;
     /* the copy */
@@ -53,8 +53,8 @@ static bool allocate(selection *s)
     s->values = fx_calloc(s->graph->n_values, sizeof *s->values);
     s->nodes = fx_calloc(n_nodes, sizeof *s->nodes);
     s->subgraphs = fx_calloc(s->graph->n_subgraphs, sizeof *s->subgraphs);
-    return s->state != NULL && s->distance != NULL && s->used_outside != NULL && s->used != NULL &&
-           s->values != NULL && s->nodes != NULL && s->subgraphs != NULL;
+    return s->state != NULL && s->distance != NULL && s->used_outside != NULL && s->used != NULL && s->values != NULL &&
+           s->nodes != NULL && s->subgraphs != NULL;
 }
 
 /* ---- which nodes ---- */
@@ -305,16 +305,24 @@ static fxtap_status copy_plain(selection *s, fxtap_value value, const fx_value_r
     size_t length;
     const char *text = fxtap_value_text(s->graph, value, &length);
     switch (kind) {
-    case FXTAP_V_NONE: return fxtap_graph_add_none(s->copy, out);
-    case FXTAP_V_BOOL: return fxtap_graph_add_bool(s->copy, row->flag, out);
-    case FXTAP_V_INT: return fxtap_graph_add_int(s->copy, row->as.integer, out);
-    case FXTAP_V_FLOAT: return fxtap_graph_add_float(s->copy, row->number, out);
-    case FXTAP_V_COMPLEX: return fxtap_graph_add_complex(s->copy, row->number, row->as.imag, out);
+    case FXTAP_V_NONE:
+        return fxtap_graph_add_none(s->copy, out);
+    case FXTAP_V_BOOL:
+        return fxtap_graph_add_bool(s->copy, row->flag, out);
+    case FXTAP_V_INT:
+        return fxtap_graph_add_int(s->copy, row->as.integer, out);
+    case FXTAP_V_FLOAT:
+        return fxtap_graph_add_float(s->copy, row->number, out);
+    case FXTAP_V_COMPLEX:
+        return fxtap_graph_add_complex(s->copy, row->number, row->as.imag, out);
     case FXTAP_V_SYMINT:
     case FXTAP_V_SYMFLOAT:
-    case FXTAP_V_SYMBOOL: return fxtap_graph_add_symbol(s->copy, kind, text, row->flag ? &row->number : NULL, out);
-    case FXTAP_V_NODE: return fxtap_graph_add_node_ref(s->copy, s->nodes[row->index], out);
-    default: return fxtap_graph_add_text(s->copy, kind, text, length, out);
+    case FXTAP_V_SYMBOOL:
+        return fxtap_graph_add_symbol(s->copy, kind, text, row->flag ? &row->number : NULL, out);
+    case FXTAP_V_NODE:
+        return fxtap_graph_add_node_ref(s->copy, s->nodes[row->index], out);
+    default:
+        return fxtap_graph_add_text(s->copy, kind, text, length, out);
     }
 }
 

@@ -100,10 +100,17 @@ static void value_fields(record *r, fx_value_row *row, fxtap_tensor_meta *meta)
     size_t n_items = row->index;
     switch ((fxtap_value_kind)row->kind) {
     case FXTAP_V_NONE:
-    case FXTAP_V_ELLIPSIS: break;
-    case FXTAP_V_BOOL: fx_codec_bool(&r->c, &row->flag); break;
-    case FXTAP_V_INT: fx_codec_i64(&r->c, &row->as.integer); break;
-    case FXTAP_V_FLOAT: fx_codec_double(&r->c, &row->number); break;
+    case FXTAP_V_ELLIPSIS:
+        break;
+    case FXTAP_V_BOOL:
+        fx_codec_bool(&r->c, &row->flag);
+        break;
+    case FXTAP_V_INT:
+        fx_codec_i64(&r->c, &row->as.integer);
+        break;
+    case FXTAP_V_FLOAT:
+        fx_codec_double(&r->c, &row->number);
+        break;
     case FXTAP_V_COMPLEX:
         fx_codec_double(&r->c, &row->number);
         fx_codec_double(&r->c, &row->as.imag);
@@ -115,7 +122,9 @@ static void value_fields(record *r, fx_value_row *row, fxtap_tensor_meta *meta)
     case FXTAP_V_DEVICE:
     case FXTAP_V_LAYOUT:
     case FXTAP_V_MEMORY_FORMAT:
-    case FXTAP_V_OTHER: text_field(r, row); break;
+    case FXTAP_V_OTHER:
+        text_field(r, row);
+        break;
     case FXTAP_V_SYMINT:
     case FXTAP_V_SYMFLOAT:
     case FXTAP_V_SYMBOOL:
@@ -124,7 +133,9 @@ static void value_fields(record *r, fx_value_row *row, fxtap_tensor_meta *meta)
         fx_codec_double(&r->c, &row->number);
         break;
     case FXTAP_V_NODE:
-    case FXTAP_V_GRAPH: fx_codec_u32(&r->c, &row->index); break;
+    case FXTAP_V_GRAPH:
+        fx_codec_u32(&r->c, &row->index);
+        break;
     case FXTAP_V_LIST:
     case FXTAP_V_TUPLE:
     case FXTAP_V_DICT:
@@ -133,8 +144,12 @@ static void value_fields(record *r, fx_value_row *row, fxtap_tensor_meta *meta)
         row->index = (uint32_t)n_items;
         values_field(r, &row->as.items, n_items);
         break;
-    case FXTAP_V_TENSOR: tensor_fields(r, meta); break;
-    default: fx_codec_fail(&r->c, "unknown entry kind"); break;
+    case FXTAP_V_TENSOR:
+        tensor_fields(r, meta);
+        break;
+    default:
+        fx_codec_fail(&r->c, "unknown entry kind");
+        break;
     }
 }
 
@@ -307,21 +322,31 @@ static fxtap_status add_value(fxtap_graph *graph, const fx_value_row *row, const
 {
     fxtap_value out;
     switch ((fxtap_value_kind)row->kind) {
-    case FXTAP_V_NONE: return fxtap_graph_add_none(graph, &out);
-    case FXTAP_V_ELLIPSIS: return fxtap_graph_add_text(graph, FXTAP_V_ELLIPSIS, "", 0, &out);
-    case FXTAP_V_BOOL: return fxtap_graph_add_bool(graph, row->flag, &out);
-    case FXTAP_V_INT: return fxtap_graph_add_int(graph, row->as.integer, &out);
-    case FXTAP_V_FLOAT: return fxtap_graph_add_float(graph, row->number, &out);
-    case FXTAP_V_COMPLEX: return fxtap_graph_add_complex(graph, row->number, row->as.imag, &out);
+    case FXTAP_V_NONE:
+        return fxtap_graph_add_none(graph, &out);
+    case FXTAP_V_ELLIPSIS:
+        return fxtap_graph_add_text(graph, FXTAP_V_ELLIPSIS, "", 0, &out);
+    case FXTAP_V_BOOL:
+        return fxtap_graph_add_bool(graph, row->flag, &out);
+    case FXTAP_V_INT:
+        return fxtap_graph_add_int(graph, row->as.integer, &out);
+    case FXTAP_V_FLOAT:
+        return fxtap_graph_add_float(graph, row->number, &out);
+    case FXTAP_V_COMPLEX:
+        return fxtap_graph_add_complex(graph, row->number, row->as.imag, &out);
     case FXTAP_V_SYMINT:
     case FXTAP_V_SYMFLOAT:
-    case FXTAP_V_SYMBOOL: return add_symbol(graph, row, &out);
-    case FXTAP_V_NODE: return fxtap_graph_add_node_ref(graph, row->index, &out);
+    case FXTAP_V_SYMBOOL:
+        return add_symbol(graph, row, &out);
+    case FXTAP_V_NODE:
+        return fxtap_graph_add_node_ref(graph, row->index, &out);
     case FXTAP_V_LIST:
     case FXTAP_V_TUPLE:
     case FXTAP_V_DICT:
-    case FXTAP_V_SLICE: return fxtap_graph_add_items(graph, row->kind, row->as.items, row->index, &out);
-    case FXTAP_V_TENSOR: return fxtap_graph_add_tensor(graph, meta, &out);
+    case FXTAP_V_SLICE:
+        return fxtap_graph_add_items(graph, row->kind, row->as.items, row->index, &out);
+    case FXTAP_V_TENSOR:
+        return fxtap_graph_add_tensor(graph, meta, &out);
     case FXTAP_V_GRAPH:
         if (row->index >= graph->n_subgraphs) { /* they were read first */
             return fx_error(FXTAP_E_INVALID, "no such subgraph");

@@ -111,30 +111,58 @@ static void put_value(fxtap_buffer *out, const fxtap_graph *graph, fxtap_value v
             fxtap_buffer_text(out, graph->nodes[row->index].desc.name);
         }
         break;
-    case FXTAP_V_TENSOR: put_tensor(out, graph, &graph->tensors[row->index]); break;
-    case FXTAP_V_BOOL: fxtap_buffer_text(out, row->flag ? "True" : "False"); break;
-    case FXTAP_V_INT: fxtap_buffer_printf(out, "%lld", (long long)row->as.integer); break;
-    case FXTAP_V_FLOAT: fxtap_buffer_double(out, row->number); break;
-    case FXTAP_V_COMPLEX: fx_python_complex(out, row->number, row->as.imag); break;
-    case FXTAP_V_STRING: fx_python_string(out, row->as.text, fx_texts_entry_of(row->as.text)->length); break;
-    case FXTAP_V_BYTES: fx_python_bytes(out, row->as.text, fx_texts_entry_of(row->as.text)->length); break;
-    case FXTAP_V_DEVICE: put_device(out, row->as.text); break;
+    case FXTAP_V_TENSOR:
+        put_tensor(out, graph, &graph->tensors[row->index]);
+        break;
+    case FXTAP_V_BOOL:
+        fxtap_buffer_text(out, row->flag ? "True" : "False");
+        break;
+    case FXTAP_V_INT:
+        fxtap_buffer_printf(out, "%lld", (long long)row->as.integer);
+        break;
+    case FXTAP_V_FLOAT:
+        fxtap_buffer_double(out, row->number);
+        break;
+    case FXTAP_V_COMPLEX:
+        fx_python_complex(out, row->number, row->as.imag);
+        break;
+    case FXTAP_V_STRING:
+        fx_python_string(out, row->as.text, fx_texts_entry_of(row->as.text)->length);
+        break;
+    case FXTAP_V_BYTES:
+        fx_python_bytes(out, row->as.text, fx_texts_entry_of(row->as.text)->length);
+        break;
+    case FXTAP_V_DEVICE:
+        put_device(out, row->as.text);
+        break;
     case FXTAP_V_LIST:
         fxtap_buffer_text(out, "[");
         put_items(out, graph, row->as.items, row->index, within_result);
         fxtap_buffer_text(out, "]");
         break;
-    case FXTAP_V_TUPLE: put_tuple(out, graph, row->as.items, row->index, within_result); break;
-    case FXTAP_V_DICT: put_dict(out, graph, row, within_result); break;
+    case FXTAP_V_TUPLE:
+        put_tuple(out, graph, row->as.items, row->index, within_result);
+        break;
+    case FXTAP_V_DICT:
+        put_dict(out, graph, row, within_result);
+        break;
     case FXTAP_V_SLICE:
         fxtap_buffer_text(out, "slice");
         put_tuple(out, graph, row->as.items, row->index, within_result);
         break;
-    case FXTAP_V_ELLIPSIS: fxtap_buffer_text(out, "Ellipsis"); break;
-    case FXTAP_V_GRAPH: fxtap_buffer_text(out, "GraphModule()"); break;
+    case FXTAP_V_ELLIPSIS:
+        fxtap_buffer_text(out, "Ellipsis");
+        break;
+    case FXTAP_V_GRAPH:
+        fxtap_buffer_text(out, "GraphModule()");
+        break;
     case 0:
-    case FXTAP_V_NONE: fxtap_buffer_text(out, "None"); break;
-    default: fxtap_buffer_text(out, row->as.text); break;
+    case FXTAP_V_NONE:
+        fxtap_buffer_text(out, "None");
+        break;
+    default:
+        fxtap_buffer_text(out, row->as.text);
+        break;
     }
 }
 

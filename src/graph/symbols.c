@@ -12,7 +12,7 @@
 
 /* A tree of the expression: an atom with its text, or a head over children. */
 typedef struct expr {
-    const char *text; /* the atom, or the head */
+    const char *text;   /* the atom, or the head */
     struct expr *first; /* children; NULL for an atom */
     struct expr *next;  /* the next sibling */
     bool commutes;
@@ -22,7 +22,7 @@ typedef struct parser {
     fx_symbols *symbols;
     const char *at;
     unsigned depth;
-    bool failed;   /* unsupported expression */
+    bool failed; /* unsupported expression */
     bool no_memory;
 } parser;
 

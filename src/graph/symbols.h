@@ -17,8 +17,8 @@
 #include "graph/record.h"
 
 typedef struct fx_symbols {
-    fx_texts names;          /* symbols; the id of a name is its number */
-    fx_texts expressions;    /* every expression so far; */
+    fx_texts names;         /* symbols; the id of a name is its number */
+    fx_texts expressions;   /* every expression so far; */
     const char **canonical; /* the canonical form, by the expression's id */
     size_t canonical_capacity;
     fx_texts texts;   /* canonical forms */

@@ -157,9 +157,9 @@ static const struct {
     uint32_t code_point;
     const char *text;
 } ascii_foldings[] = {
-    {0xDF, "ss"},    {0x149, "n"},    {0x17F, "s"},    {0x37E, ";"},   {0x1E9A, "a"},   {0x1E9E, "ss"}, {0x1FEF, "`"},
-    {0x212A, "k"},   {0xFB00, "ff"},  {0xFB01, "fi"},  {0xFB02, "fl"}, {0xFB03, "ffi"}, {0xFB04, "ffl"}, {0xFB05, "st"},
-    {0xFB06, "st"},
+    {0xDF, "ss"},   {0x149, "n"},    {0x17F, "s"},    {0x37E, ";"},   {0x1E9A, "a"},
+    {0x1E9E, "ss"}, {0x1FEF, "`"},   {0x212A, "k"},   {0xFB00, "ff"}, {0xFB01, "fi"},
+    {0xFB02, "fl"}, {0xFB03, "ffi"}, {0xFB04, "ffl"}, {0xFB05, "st"}, {0xFB06, "st"},
 };
 
 static const char *ascii_folding(uint32_t code_point)

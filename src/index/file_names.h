@@ -17,9 +17,9 @@
 
 #include "fxtap/dump.h"
 
-#define FX_NAME_MAX 255    /* bytes of one name that every usual file system takes */
+#define FX_NAME_MAX 255                               /* bytes of one name that every usual file system takes */
 #define FX_LAST_STAMP_US UINT64_C(253402300799999999) /* the end of the year 9999 */
-#define FX_STAMP_DIGITS 20 /* YYYYMMDDHHMMSSffffff */
+#define FX_STAMP_DIGITS 20                            /* YYYYMMDDHHMMSSffffff */
 #define FX_PREFIX_MAX (FX_NAME_MAX - FX_STAMP_DIGITS - 4)
 #define FX_STEM_MAX (FX_PREFIX_MAX - 10) /* room for ".OUTPUT.0." */
 

@@ -107,9 +107,12 @@ bool fx_stamp_parse(const char *digits, uint64_t *out)
 const char *fx_io_text(fxtap_io io)
 {
     switch (io) {
-    case FXTAP_INPUT: return "INPUT";
-    case FXTAP_OUTPUT: return "OUTPUT";
-    case FXTAP_INOUT: return "INOUT";
+    case FXTAP_INPUT:
+        return "INPUT";
+    case FXTAP_OUTPUT:
+        return "OUTPUT";
+    case FXTAP_INOUT:
+        return "INOUT";
     }
     return "";
 }

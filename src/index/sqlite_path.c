@@ -11,8 +11,8 @@
 #include "util/memory.h"
 
 #define UNLOCKED_VFS "unix-none" /* SQLite's own */
-#define MOST_BYTES 480 /* leaves room for "-journal" */
-#define LOCK_FIRST 0x40000000 /* where SQLite's locks lie */
+#define MOST_BYTES 480           /* leaves room for "-journal" */
+#define LOCK_FIRST 0x40000000    /* where SQLite's locks lie */
 #define LOCK_BYTES 512
 #define MOST_PROBES 1000
 

@@ -4,11 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "index/schema.h"
 #include "reader/check.h"
 #include "reader/folder.h"
 #include "reader/index.h"
 #include "reader/tensors.h"
-#include "index/schema.h"
 #include "util/error.h"
 #include "util/memory.h"
 
@@ -321,8 +321,8 @@ static fxtap_status check_ranks(fxtap_check *check, bool read_data)
 
 static fxtap_status check_all(fxtap_check *check, bool read_data, fxtap_progress progress, void *context)
 {
-    fxtap_tensor_query query = {.struct_size = sizeof query, .run = -1, .rank = -1, .graph = -1, .step = -1,
-                                .with_incomplete = true, .io = -1};
+    fxtap_tensor_query query = {
+        .struct_size = sizeof query, .run = -1, .rank = -1, .graph = -1, .step = -1, .with_incomplete = true, .io = -1};
     fxtap_status status = fxtap_reader_tensors(check->reader, &query, &check->list);
     if (status == FXTAP_OK) {
         status = number_tensors(check);

@@ -194,8 +194,8 @@ static void append_shape(char *text, size_t capacity, const int64_t *shape, int3
 static bool has_other_header(const fxtap_tensor_info *info, const fxtap_npy *npy)
 {
     const fxtap_view *view = fxtap_npy_view(npy);
-    return view->dtype != info->saved_dtype || view->ndim != info->ndim ||
-           fxtap_npy_data_bytes(npy) != info->bytes || fxtap_npy_fortran_order(npy) != info->fortran_order ||
+    return view->dtype != info->saved_dtype || view->ndim != info->ndim || fxtap_npy_data_bytes(npy) != info->bytes ||
+           fxtap_npy_fortran_order(npy) != info->fortran_order ||
            (info->ndim > 0 && memcmp(view->shape, info->shape, (size_t)info->ndim * sizeof *info->shape) != 0);
 }
 

@@ -5,7 +5,7 @@
 #include "reader/reader.h"
 
 typedef struct fx_entry {
-    const char *name; /* in the listing's arena */
+    const char *name;   /* in the listing's arena */
     unsigned char type; /* DT_REG, DT_DIR, DT_LNK, ... never DT_UNKNOWN */
 } fx_entry;
 

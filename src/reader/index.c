@@ -11,10 +11,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "reader/folder.h"
-#include "reader/index.h"
 #include "index/schema.h"
 #include "index/sqlite_path.h"
+#include "reader/folder.h"
+#include "reader/index.h"
 #include "util/error.h"
 #include "util/memory.h"
 
@@ -109,22 +109,28 @@ static int passing_errno(sqlite3 *database)
     switch (code & 0xff) {
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
-    case SQLITE_PROTOCOL: return EBUSY;
-    case SQLITE_FULL: return ENOSPC;
+    case SQLITE_PROTOCOL:
+        return EBUSY;
+    case SQLITE_FULL:
+        return ENOSPC;
     case SQLITE_CANTOPEN:
         return system_errno == EMFILE || system_errno == ENFILE || system_errno == ENOMEM ? system_errno : 0;
-    case SQLITE_IOERR: break;
-    default: return 0;
+    case SQLITE_IOERR:
+        break;
+    default:
+        return 0;
     }
     switch (code) {
     case SQLITE_IOERR_SHORT_READ: /* cut */
-    case SQLITE_IOERR_SHMOPEN: /* cannot be shared here */
+    case SQLITE_IOERR_SHMOPEN:    /* cannot be shared here */
     case SQLITE_IOERR_SHMSIZE:
     case SQLITE_IOERR_SHMLOCK:
     case SQLITE_IOERR_SHMMAP:
     case SQLITE_IOERR_LOCK:
-    case SQLITE_IOERR_RDLOCK: return 0;
-    default: return system_errno != 0 ? system_errno : EIO;
+    case SQLITE_IOERR_RDLOCK:
+        return 0;
+    default:
+        return system_errno != 0 ? system_errno : EIO;
     }
 }
 
@@ -392,7 +398,8 @@ fxtap_status fx_index_has_table(fxtap_reader *reader, fx_rank *rank, const char 
     }
     int code = sqlite3_prepare_v2(reader->database,
                                   "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = ?1"
-                                  " AND sql LIKE 'CREATE TABLE%'", -1, &statement, NULL);
+                                  " AND sql LIKE 'CREATE TABLE%'",
+                                  -1, &statement, NULL);
     if (code == SQLITE_OK) {
         sqlite3_bind_text(statement, 1, name, -1, SQLITE_STATIC);
         code = sqlite3_step(statement);

@@ -72,8 +72,14 @@ static fxtap_status look_into(search *s, const fxtap_graph_info *graph)
 
 static fxtap_status look_at_tensors(search *s)
 {
-    fxtap_tensor_query query = {.struct_size = sizeof query, .run = s->run, .rank = -1, .graph = -1, .step = -1,
-                                .with_incomplete = true, .pattern = s->pattern, .io = -1};
+    fxtap_tensor_query query = {.struct_size = sizeof query,
+                                .run = s->run,
+                                .rank = -1,
+                                .graph = -1,
+                                .step = -1,
+                                .with_incomplete = true,
+                                .pattern = s->pattern,
+                                .io = -1};
     fxtap_tensor_list *list = NULL;
     fxtap_status status = fxtap_reader_tensors(s->reader, &query, &list);
     if (status == FXTAP_OK) {

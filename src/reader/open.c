@@ -8,10 +8,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "index/schema.h"
 #include "reader/folder.h"
 #include "reader/index.h"
 #include "reader/reader.h"
-#include "index/schema.h"
 #include "util/error.h"
 #include "util/file.h"
 #include "util/memory.h"
@@ -183,8 +183,8 @@ static fxtap_status add_plain_entry(fxtap_reader *reader, const char *relative, 
     }
     int32_t world_size, rank;
     if (fx_rank_folder_parse(entry->name, &world_size, &rank)) {
-        fxtap_status status = fx_reader_warn(reader, "%s/%s holds a dump of its own: open that", reader->path,
-                                             relative);
+        fxtap_status status =
+            fx_reader_warn(reader, "%s/%s holds a dump of its own: open that", reader->path, relative);
         if (status != FXTAP_OK) {
             return status;
         }

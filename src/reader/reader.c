@@ -196,8 +196,7 @@ static fxtap_status make_list(fxtap_reader *reader, int64_t run, fx_graph_list *
     return FXTAP_OK;
 }
 
-fxtap_status fxtap_reader_graphs(fxtap_reader *reader, int64_t run, const fxtap_graph_info *const **out,
-                                 size_t *n_out)
+fxtap_status fxtap_reader_graphs(fxtap_reader *reader, int64_t run, const fxtap_graph_info *const **out, size_t *n_out)
 {
     FX_REQUIRE(reader);
     FX_REQUIRE(out);
@@ -237,8 +236,8 @@ fxtap_status fxtap_reader_record(fxtap_reader *reader, const fxtap_graph_info *i
     return FXTAP_OK;
 }
 
-fxtap_status fxtap_reader_steps(fxtap_reader *reader, const fxtap_graph_info *info,
-                                const fxtap_step_info *const **out, size_t *n_out)
+fxtap_status fxtap_reader_steps(fxtap_reader *reader, const fxtap_graph_info *info, const fxtap_step_info *const **out,
+                                size_t *n_out)
 {
     FX_REQUIRE(reader);
     FX_REQUIRE(info);
@@ -251,8 +250,8 @@ fxtap_status fxtap_reader_steps(fxtap_reader *reader, const fxtap_graph_info *in
     return FXTAP_OK;
 }
 
-fxtap_status fxtap_reader_nodes(fxtap_reader *reader, const fxtap_graph_info *info,
-                                const fxtap_node_info *const **out, size_t *n_out)
+fxtap_status fxtap_reader_nodes(fxtap_reader *reader, const fxtap_graph_info *info, const fxtap_node_info *const **out,
+                                size_t *n_out)
 {
     FX_REQUIRE(reader);
     FX_REQUIRE(info);

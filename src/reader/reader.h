@@ -25,8 +25,8 @@ struct fx_node {
     fxtap_node_info info;
     const char *stem; /* file names up to ".INPUT" */
     size_t stem_length;
-    int64_t id; /* in the index; 0: known by file names alone */
-    fx_node *next; /* in order of execution */
+    int64_t id;                    /* in the index; 0: known by file names alone */
+    fx_node *next;                 /* in order of execution */
     const struct fx_step *seen_in; /* while a folder is read by its names: where, in which of its runs, and when */
     unsigned seen_run;
     uint64_t seen_us;
@@ -43,7 +43,7 @@ typedef struct fx_slot {
     fxtap_io io;
     const char *position;
     const char *arg_name;
-    const char *name; /* {stem of the full name}.{IO}.{position} */
+    const char *name;   /* {stem of the full name}.{IO}.{position} */
     const char *prefix; /* what the file's name has before the time stamp, with the last dot */
     size_t prefix_length;
     size_t order; /* place among the graph's slots */
@@ -57,7 +57,7 @@ typedef struct fx_step {
     bool is_read;      /* files, below, are there */
     fx_file *files;    /* of a step without index rows: one block with their names behind it, in order; owned */
     size_t n_files;
-    unsigned n_runs;   /* that lie in the folder */
+    unsigned n_runs; /* that lie in the folder */
 } fx_step;
 
 typedef struct fx_graph {
@@ -71,7 +71,7 @@ typedef struct fx_graph {
     const fxtap_step_info **steps; /* each is an fx_step */
     size_t n_steps;
     size_t steps_capacity;
-    fx_id_range node_ids;          /* in the index: of its nodes, and of its slots; other graphs' may lie between */
+    fx_id_range node_ids; /* in the index: of its nodes, and of its slots; other graphs' may lie between */
     fx_id_range slot_ids;
     fx_slot *slots; /* ascending id */
     size_t n_slots;
@@ -115,8 +115,8 @@ struct fxtap_reader {
     bool has_only_graph;  /* opened at a graph or step folder: nothing else is looked at */
     uint32_t only_graph;
     const char *only_graph_path; /* as the folder lies, also where its name is no graph's */
-    const char *only_step; /* its folder's name, or NULL */
-    const char **plain_files; /* PLAIN and FILE: relative paths, sorted */
+    const char *only_step;       /* its folder's name, or NULL */
+    const char **plain_files;    /* PLAIN and FILE: relative paths, sorted */
     size_t n_plain_files;
     size_t plain_files_capacity;
     struct sqlite3 *database; /* the one index that is open now, or NULL */

@@ -113,8 +113,8 @@ static fxtap_status take_graph(fx_rows *rows, void *context)
     }
     const char *kind = fx_rows_text(rows, 3);
     fx_graph *graph;
-    fxtap_status status = kind != NULL ? fx_graph_create(at->reader, at->rank, (uint32_t)number, &graph)
-                                       : FXTAP_E_NOMEM;
+    fxtap_status status =
+        kind != NULL ? fx_graph_create(at->reader, at->rank, (uint32_t)number, &graph) : FXTAP_E_NOMEM;
     if (status != FXTAP_OK) {
         return status;
     }
@@ -142,9 +142,8 @@ static void add_to_range(fx_id_range *range, int64_t id)
 
 static fx_graph *graph_by_id(const fx_rank *rank, int64_t id)
 {
-    fx_graph **found = rank->n_graphs == 0 ? NULL
-                                           : bsearch(&id, rank->graphs, rank->n_graphs, sizeof *rank->graphs,
-                                                     compare_graph_id);
+    fx_graph **found =
+        rank->n_graphs == 0 ? NULL : bsearch(&id, rank->graphs, rank->n_graphs, sizeof *rank->graphs, compare_graph_id);
     return found != NULL ? *found : NULL;
 }
 

@@ -255,9 +255,8 @@ static fxtap_status add_plain(fxtap_reader *reader, const char *name, const fxta
     }
     tensor->info.io = FXTAP_OUTPUT;
     tensor->info.name = name;
-    tensor->info.path = reader->kind == FXTAP_READ_FILE
-                            ? reader->path
-                            : fx_tensor_list_path(list, reader->path, name, strlen(name));
+    tensor->info.path =
+        reader->kind == FXTAP_READ_FILE ? reader->path : fx_tensor_list_path(list, reader->path, name, strlen(name));
     return tensor->info.path != NULL ? FXTAP_OK : FXTAP_E_NOMEM;
 }
 
@@ -286,8 +285,7 @@ static fxtap_status fill(fxtap_reader *reader, const fxtap_tensor_query *query, 
 static fxtap_status check_query(const fxtap_tensor_query *query)
 {
     if (query->struct_size != sizeof *query) {
-        return fx_error(FXTAP_E_INVALID, "struct_size of the query is %zu, not %zu", query->struct_size,
-                        sizeof *query);
+        return fx_error(FXTAP_E_INVALID, "struct_size of the query is %zu, not %zu", query->struct_size, sizeof *query);
     }
     return FXTAP_OK;
 }

@@ -23,7 +23,7 @@ struct fxtap_tensor_list {
     fx_tensor **items;
     size_t count;
     size_t capacity;
-    uint32_t flags; /* the reader's */
+    uint32_t flags;  /* the reader's */
     fx_texts shapes; /* "2,3" -> fx_shape */
 };
 

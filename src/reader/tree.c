@@ -25,8 +25,7 @@ fxtap_status fx_graph_create(fxtap_reader *reader, fx_rank *rank, uint32_t numbe
     }
     char name[32];
     snprintf(name, sizeof name, "graph_%u", (unsigned)number);
-    graph->info.path = reader->has_only_graph ? reader->only_graph_path
-                                              : fx_reader_join(reader, rank->info.path, name);
+    graph->info.path = reader->has_only_graph ? reader->only_graph_path : fx_reader_join(reader, rank->info.path, name);
     if (graph->info.path == NULL) {
         return FXTAP_E_NOMEM;
     }

@@ -59,8 +59,8 @@ enum column {
 
 static const char tensors_sql[] = TENSOR_COLUMNS " NULL, NULL" TENSOR_TABLES TENSOR_ROWS;
 /* Where some values have elements that hold nothing. */
-static const char undefined_sql[] = TENSOR_COLUMNS
-    " u.ranges, u.hash" TENSOR_TABLES " LEFT JOIN undefined u ON u.value_id = v.id" TENSOR_ROWS;
+static const char undefined_sql[] =
+    TENSOR_COLUMNS " u.ranges, u.hash" TENSOR_TABLES " LEFT JOIN undefined u ON u.value_id = v.id" TENSOR_ROWS;
 
 typedef struct tensor_context {
     fxtap_reader *reader;
@@ -358,8 +358,8 @@ fxtap_status fx_index_load_tensors(fxtap_reader *reader, fx_graph *graph, const 
     }
     fx_rows_end(&rows);
     if (status == FXTAP_OK && context.n_lost > 0) {
-        status = fx_reader_warn(reader, "%s: %zu rows of the index belong to no place of the graph",
-                                step->info.folder, context.n_lost);
+        status = fx_reader_warn(reader, "%s: %zu rows of the index belong to no place of the graph", step->info.folder,
+                                context.n_lost);
     }
     return status;
 }

@@ -1,11 +1,11 @@
 /* json.c - the report as JSON; docs/compare-json.md describes every field. */
 #include <inttypes.h>
-#include <stdio.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
-#include "report/print.h"
 #include "compare/rules.h"
+#include "report/print.h"
 #include "util/number.h"
 
 static void shape(fxtap_json *json, const char *key, int32_t ndim, const int64_t *extents)

@@ -9,13 +9,20 @@
 const char *fxtap_origin_reason_name(fxtap_origin_reason reason)
 {
     switch (reason) {
-    case FXTAP_ORIGIN_OPERATOR: return "operator";
-    case FXTAP_ORIGIN_INPUT: return "graph input";
-    case FXTAP_ORIGIN_WEIGHT: return "weight";
-    case FXTAP_ORIGIN_RANDOM: return "random";
-    case FXTAP_ORIGIN_REGION: return "region";
-    case FXTAP_ORIGIN_DRIFT: return "drift";
-    case FXTAP_ORIGIN_BEFORE: return "before";
+    case FXTAP_ORIGIN_OPERATOR:
+        return "operator";
+    case FXTAP_ORIGIN_INPUT:
+        return "graph input";
+    case FXTAP_ORIGIN_WEIGHT:
+        return "weight";
+    case FXTAP_ORIGIN_RANDOM:
+        return "random";
+    case FXTAP_ORIGIN_REGION:
+        return "region";
+    case FXTAP_ORIGIN_DRIFT:
+        return "drift";
+    case FXTAP_ORIGIN_BEFORE:
+        return "before";
     }
     return "unknown";
 }
@@ -23,13 +30,20 @@ const char *fxtap_origin_reason_name(fxtap_origin_reason reason)
 const char *fx_origin_reason_text(fxtap_origin_reason reason)
 {
     switch (reason) {
-    case FXTAP_ORIGIN_OPERATOR: return "its inputs agree, its output does not";
-    case FXTAP_ORIGIN_INPUT: return "an input of the whole graph differs already";
-    case FXTAP_ORIGIN_WEIGHT: return "a weight differs already";
-    case FXTAP_ORIGIN_RANDOM: return "it draws random numbers, and drew others: seeds differ";
-    case FXTAP_ORIGIN_REGION: return "not all of its inputs could be compared: it began here or just above";
-    case FXTAP_ORIGIN_DRIFT: return "small errors came in with its inputs, and left the tolerance here";
-    case FXTAP_ORIGIN_BEFORE: return "an input of it differs already, though nothing before it was found to";
+    case FXTAP_ORIGIN_OPERATOR:
+        return "its inputs agree, its output does not";
+    case FXTAP_ORIGIN_INPUT:
+        return "an input of the whole graph differs already";
+    case FXTAP_ORIGIN_WEIGHT:
+        return "a weight differs already";
+    case FXTAP_ORIGIN_RANDOM:
+        return "it draws random numbers, and drew others: seeds differ";
+    case FXTAP_ORIGIN_REGION:
+        return "not all of its inputs could be compared: it began here or just above";
+    case FXTAP_ORIGIN_DRIFT:
+        return "small errors came in with its inputs, and left the tolerance here";
+    case FXTAP_ORIGIN_BEFORE:
+        return "an input of it differs already, though nothing before it was found to";
     }
     return "";
 }
@@ -78,11 +92,20 @@ fxtap_status fxtap_report_print(const fxtap_report *report, const fxtap_report_o
     fx_float_mode callers = fx_float_mode_begin();
     fxtap_status status = FXTAP_OK;
     switch (options->format) {
-    case FXTAP_REPORT_TEXT: fx_report_print_text(report, options, out); break;
-    case FXTAP_REPORT_JSON: fx_report_print_json(report, out); break;
-    case FXTAP_REPORT_CSV: fx_report_print_csv(report, out); break;
-    case FXTAP_REPORT_HTML: fx_report_print_html(report, out); break;
-    default: status = fx_error(FXTAP_E_INVALID, "report format %d is not known", (int)options->format);
+    case FXTAP_REPORT_TEXT:
+        fx_report_print_text(report, options, out);
+        break;
+    case FXTAP_REPORT_JSON:
+        fx_report_print_json(report, out);
+        break;
+    case FXTAP_REPORT_CSV:
+        fx_report_print_csv(report, out);
+        break;
+    case FXTAP_REPORT_HTML:
+        fx_report_print_html(report, out);
+        break;
+    default:
+        status = fx_error(FXTAP_E_INVALID, "report format %d is not known", (int)options->format);
     }
     fx_float_mode_end(callers);
     return status == FXTAP_OK ? fxtap_buffer_status(out) : status;

@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "report/page_text.h"
 #include "compare/rules.h"
+#include "report/page_text.h"
 
 #define SHOWN_EXAMPLES 3
 #define SHOWN_STEPS 8

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "compare/link.h"
-#include "report/page_text.h"
 #include "compare/rules.h"
+#include "report/page_text.h"
 
 #define SHOWN_ORIGINS 4
 #define SHOWN_WORST 3
@@ -235,8 +235,10 @@ static void heading(const fx_page *p, const fxtap_origin *origin, bool is_first)
     int64_t step;
     if (fx_update_before(p->report, origin, &step)) {
         char line[160];
-        snprintf(line, sizeof line, "the weights differ after step %" PRId64 "'s update, which was not dumped: compile "
-                 "opt.step as well", step);
+        snprintf(line, sizeof line,
+                 "the weights differ after step %" PRId64 "'s update, which was not dumped: compile "
+                 "opt.step as well",
+                 step);
         fxtap_buffer_text(p->out, "        ");
         fx_page_wrapped(p, line, 8);
         fxtap_buffer_text(p->out, "\n");

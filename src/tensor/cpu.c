@@ -12,8 +12,8 @@ fx_cpu_level fx_cpu_best(void)
 {
 #if defined(__x86_64__)
     __builtin_cpu_init();
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-        __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl")) {
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
+        __builtin_cpu_supports("avx512vl")) {
         return FX_CPU_AVX512;
     }
     /* Every processor with AVX2 has F16C; the builtin of older compilers cannot test for F16C. */

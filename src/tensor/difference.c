@@ -354,8 +354,8 @@ static void add_differing(fx_difference_place *place, const source *golden, cons
         fx_difference_add_complex(place, pair);
         return;
     }
-    if (how == IN_I64 && !(fits_f64(pair->golden_dtype, pair->golden, pair->n) &&
-                           fits_f64(pair->target_dtype, pair->target, pair->n))) {
+    if (how == IN_I64 &&
+        !(fits_f64(pair->golden_dtype, pair->golden, pair->n) && fits_f64(pair->target_dtype, pair->target, pair->n))) {
         fx_difference_add_i64(place, pair);
         return;
     }
@@ -388,8 +388,8 @@ static fxtap_status read_part(const source *from, uint64_t first, size_t n, cons
                          : fxtap_view_gather(from->view, first, n, from->gathered);
 }
 
-static fxtap_status run_parts(fx_difference_place *place, const source *golden, const source *target,
-                              uint64_t first, uint64_t count)
+static fxtap_status run_parts(fx_difference_place *place, const source *golden, const source *target, uint64_t first,
+                              uint64_t count)
 {
     arithmetic how = arithmetic_of(golden->saved, target->saved);
     for (uint64_t done = 0; done < count;) {

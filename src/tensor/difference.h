@@ -40,8 +40,8 @@
 #define FX_DIFFERENCE_WORST_MAX 32
 
 typedef struct fx_difference_options {
-    double rtol; /* >= 0 */
-    double atol; /* >= 0 */
+    double rtol;        /* >= 0 */
+    double atol;        /* >= 0 */
     fxtap_dtype judged; /* for max_ulp: the recorded original dtype, else that of the files */
     size_t n_worst;     /* coordinates kept, 1 .. FX_DIFFERENCE_WORST_MAX; other values are clamped */
 } fx_difference_options;
@@ -65,16 +65,16 @@ typedef struct fx_difference {
     uint64_t within_5e3;
     uint64_t max_ulp;
     uint64_t max_abs_exact;
-    size_t n_non_finite;       /* of the points below: the first non-finite mismatched pairs */
+    size_t n_non_finite; /* of the points below: the first non-finite mismatched pairs */
     fx_difference_point non_finite[FX_DIFFERENCE_WORST_MAX];
-    bool differs;              /* bits, or saved dtypes */
+    bool differs; /* bits, or saved dtypes */
     bool has_ulp;
     long double error_sum;
     long double square_sum;
     long double golden_square_sum;
     long double target_square_sum;
     long double product_sum;
-    double floor;               /* only an e above this enters `worst` */
+    double floor;                /* only an e above this enters `worst` */
     fx_difference_point max_rel; /* error: the largest ratio */
     size_t n_worst;
     fx_difference_point worst[FX_DIFFERENCE_WORST_MAX]; /* largest error first */
@@ -103,7 +103,7 @@ typedef struct fx_difference_result {
     double within_1e3; /* shares of all elements; 1 if there are none */
     double within_5e3;
     double max_ulp;
-    size_t n_worst; /* fewer than requested if fewer elements differ */
+    size_t n_worst;                                     /* fewer than requested if fewer elements differ */
     fx_difference_point worst[FX_DIFFERENCE_WORST_MAX]; /* non-finite pairs come first, by index; error: infinite */
 } fx_difference_result;
 

@@ -15,12 +15,18 @@ static __int128 load_int(fxtap_dtype dtype, const void *elements, size_t i)
     size_t size = fxtap_dtype_size(dtype);
     memcpy(&bits, (const unsigned char *)elements + size * i, size);
     switch (dtype) {
-    case FXTAP_BOOL: return bits != 0;
-    case FXTAP_INT8: return (int8_t)bits;
-    case FXTAP_INT16: return (int16_t)bits;
-    case FXTAP_INT32: return (int32_t)bits;
-    case FXTAP_INT64: return (int64_t)bits;
-    default: return bits;
+    case FXTAP_BOOL:
+        return bits != 0;
+    case FXTAP_INT8:
+        return (int8_t)bits;
+    case FXTAP_INT16:
+        return (int16_t)bits;
+    case FXTAP_INT32:
+        return (int32_t)bits;
+    case FXTAP_INT64:
+        return (int64_t)bits;
+    default:
+        return bits;
     }
 }
 

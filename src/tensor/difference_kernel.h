@@ -16,7 +16,7 @@
 /* The position of a part, for coordinates. */
 typedef struct fx_difference_place {
     fx_difference *difference;
-    uint64_t first;          /* position of the part's first element */
+    uint64_t first;            /* position of the part's first element */
     const fxtap_view *fortran; /* not NULL: positions are in the memory order of this view */
 } fx_difference_place;
 
@@ -38,8 +38,7 @@ void fx_difference_offer(fx_difference_place *place, size_t i, double error, dou
 /* True if fx_difference_offer() would record it. */
 static inline bool fx_difference_is_record(const fx_difference *difference, double error, double golden_magnitude)
 {
-    return error > difference->floor ||
-           (golden_magnitude != 0 && error > difference->max_rel.error * golden_magnitude);
+    return error > difference->floor || (golden_magnitude != 0 && error > difference->max_rel.error * golden_magnitude);
 }
 
 /*

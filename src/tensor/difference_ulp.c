@@ -28,9 +28,12 @@ static int64_t place_in(fxtap_dtype judged, float value)
     uint32_t bits;
     memcpy(&bits, &value, sizeof bits);
     switch (judged) {
-    case FXTAP_FLOAT16: return fx_ulp_place(fx_f16_of_f32(value), 0x8000);
-    case FXTAP_BFLOAT16: return fx_ulp_place(fx_round_to_bf16(bits), 0x8000);
-    default: return fx_ulp_place(bits, UINT64_C(1) << 31);
+    case FXTAP_FLOAT16:
+        return fx_ulp_place(fx_f16_of_f32(value), 0x8000);
+    case FXTAP_BFLOAT16:
+        return fx_ulp_place(fx_round_to_bf16(bits), 0x8000);
+    default:
+        return fx_ulp_place(bits, UINT64_C(1) << 31);
     }
 }
 
@@ -91,8 +94,8 @@ static uint64_t ulp_in_chunks(const fx_difference_kernels *kernels, fxtap_dtype 
     uint64_t most = 0;
     for (size_t first = 0; first < pair->n; first += CHUNK) {
         size_t n = pair->n - first < CHUNK ? pair->n - first : CHUNK;
-        uint64_t ulp = judged == FXTAP_FLOAT64 ? ulp_in_f64(kernels, pair, first, n)
-                                               : ulp_in_f32(kernels, judged, pair, first, n);
+        uint64_t ulp =
+            judged == FXTAP_FLOAT64 ? ulp_in_f64(kernels, pair, first, n) : ulp_in_f32(kernels, judged, pair, first, n);
         most = ulp > most ? ulp : most;
     }
     return most;

@@ -277,7 +277,7 @@ static uint64_t ulp_f64(const void *golden, const void *target, size_t n)
 
 #define DIFFERENCE_KERNELS                                                                                             \
     {                                                                                                                  \
-        .finite_f16 = finite_f16, .finite_f32 = finite_f32, .finite_f64 = finite_f64,                                  \
-        .part_f16 = part_f16, .part_f32 = part_f32, .part_f64 = part_f64,                                              \
-        .ulp_f16 = ulp_f16, .ulp_bf16 = ulp_bf16, .ulp_f32 = ulp_f32, .ulp_f64 = ulp_f64,                              \
+        .finite_f16 = finite_f16, .finite_f32 = finite_f32, .finite_f64 = finite_f64, .part_f16 = part_f16,            \
+        .part_f32 = part_f32, .part_f64 = part_f64, .ulp_f16 = ulp_f16, .ulp_bf16 = ulp_bf16, .ulp_f32 = ulp_f32,      \
+        .ulp_f64 = ulp_f64,                                                                                            \
     }

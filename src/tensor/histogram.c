@@ -69,9 +69,8 @@ static void count_chunk(const bin_range *range, fxtap_dtype saved, const void *e
     if (fxtap_dtype_class_of(saved) == FXTAP_CLASS_COMPLEX) {
         fx_values_to_c128(saved, elements, n, values);
         for (size_t i = 0; i < n; i++) {
-            values[i] = isfinite(values[2 * i]) && isfinite(values[2 * i + 1])
-                            ? hypot(values[2 * i], values[2 * i + 1])
-                            : (double)NAN;
+            values[i] = isfinite(values[2 * i]) && isfinite(values[2 * i + 1]) ? hypot(values[2 * i], values[2 * i + 1])
+                                                                               : (double)NAN;
         }
     } else {
         fx_values_to_f64(saved, elements, n, values);

@@ -66,9 +66,18 @@ static void finish(sink *to, size_t prefix, char *dst)
     size_t total = (prefix + to->length + 1 + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
     put_spaces(to, total - 1 - to->length - prefix);
     put(to, "\n", 1);
-    const unsigned char start[12] = {0x93, 'N', 'U', 'M', 'P', 'Y', prefix == 10 ? 1 : 2, 0,
-                                     (unsigned char)to->length, (unsigned char)(to->length >> 8),
-                                     (unsigned char)(to->length >> 16), (unsigned char)(to->length >> 24)};
+    const unsigned char start[12] = {0x93,
+                                     'N',
+                                     'U',
+                                     'M',
+                                     'P',
+                                     'Y',
+                                     prefix == 10 ? 1 : 2,
+                                     0,
+                                     (unsigned char)to->length,
+                                     (unsigned char)(to->length >> 8),
+                                     (unsigned char)(to->length >> 16),
+                                     (unsigned char)(to->length >> 24)};
     memcpy(dst, start, prefix);
 }
 

@@ -13,9 +13,9 @@ static const struct {
     uint64_t size;
     fxtap_dtype dtype;
 } types[] = {
-    {'b', 1, FXTAP_BOOL},    {'u', 1, FXTAP_UINT8},   {'u', 2, FXTAP_UINT16},    {'u', 4, FXTAP_UINT32},
-    {'u', 8, FXTAP_UINT64},  {'i', 1, FXTAP_INT8},    {'i', 2, FXTAP_INT16},     {'i', 4, FXTAP_INT32},
-    {'i', 8, FXTAP_INT64},   {'f', 2, FXTAP_FLOAT16}, {'f', 4, FXTAP_FLOAT32},   {'f', 8, FXTAP_FLOAT64},
+    {'b', 1, FXTAP_BOOL},      {'u', 1, FXTAP_UINT8},       {'u', 2, FXTAP_UINT16},  {'u', 4, FXTAP_UINT32},
+    {'u', 8, FXTAP_UINT64},    {'i', 1, FXTAP_INT8},        {'i', 2, FXTAP_INT16},   {'i', 4, FXTAP_INT32},
+    {'i', 8, FXTAP_INT64},     {'f', 2, FXTAP_FLOAT16},     {'f', 4, FXTAP_FLOAT32}, {'f', 8, FXTAP_FLOAT64},
     {'c', 8, FXTAP_COMPLEX64}, {'c', 16, FXTAP_COMPLEX128},
 };
 

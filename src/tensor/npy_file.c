@@ -21,10 +21,10 @@
 #define READ_BYTES ((size_t)64 << 10) /* up to this size a read is cheaper than a mapping */
 
 struct fxtap_npy {
-    void *owned;     /* the bytes of a small file, or NULL */
-    void *mapping;   /* the mapping of a large file, or NULL */
+    void *owned;   /* the bytes of a small file, or NULL */
+    void *mapping; /* the mapping of a large file, or NULL */
     size_t n_mapped;
-    char *text;      /* set by fxtap_npy_text() */
+    char *text; /* set by fxtap_npy_text() */
     uint64_t trailing_bytes;
     fx_npy_header header;
     int64_t strides[FXTAP_MAX_DIMS];

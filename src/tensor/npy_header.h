@@ -18,8 +18,8 @@
 
 typedef struct fx_npy_header {
     char descr[FX_NPY_MAX_DESCR];
-    fxtap_dtype dtype;    /* FXTAP_STRING for <U */
-    uint64_t item_bytes;  /* bytes of an element: for <U5 20 */
+    fxtap_dtype dtype;   /* FXTAP_STRING for <U */
+    uint64_t item_bytes; /* bytes of an element: for <U5 20 */
     bool big_endian;
     bool fortran_order;
     int32_t ndim;

@@ -35,18 +35,27 @@ static int min_normal_exponent(fxtap_dtype dtype)
     switch (dtype) {
     case FXTAP_FLOAT16:
     case FXTAP_COMPLEX32:
-    case FXTAP_FLOAT8_E5M2: return -14;
+    case FXTAP_FLOAT8_E5M2:
+        return -14;
     case FXTAP_FLOAT8_E4M3FN:
-    case FXTAP_FLOAT8_E4M3: return -6;
-    case FXTAP_FLOAT8_E4M3FNUZ: return -7;
-    case FXTAP_FLOAT8_E5M2FNUZ: return -15;
-    case FXTAP_FLOAT8_E8M0FNU: return -127; /* powers of two only, none subnormal: bits 0 */
+    case FXTAP_FLOAT8_E4M3:
+        return -6;
+    case FXTAP_FLOAT8_E4M3FNUZ:
+        return -7;
+    case FXTAP_FLOAT8_E5M2FNUZ:
+        return -15;
+    case FXTAP_FLOAT8_E8M0FNU:
+        return -127; /* powers of two only, none subnormal: bits 0 */
     case FXTAP_FLOAT8_E3M4:
-    case FXTAP_FLOAT6_E3M2FN: return -2;
-    case FXTAP_FLOAT8_E4M3B11FNUZ: return -10;
+    case FXTAP_FLOAT6_E3M2FN:
+        return -2;
+    case FXTAP_FLOAT8_E4M3B11FNUZ:
+        return -10;
     case FXTAP_FLOAT4_E2M1FN_X2:
-    case FXTAP_FLOAT6_E2M3FN: return 0;
-    default: return -126;
+    case FXTAP_FLOAT6_E2M3FN:
+        return 0;
+    default:
+        return -126;
     }
 }
 
@@ -188,27 +197,42 @@ static void add_f64_part(fx_stats_state *state, const void *elements, size_t n)
 static void (*part_function(fxtap_dtype saved))(fx_stats_state *, const void *, size_t)
 {
     switch (saved) {
-    case FXTAP_FLOAT16: return add_f16_part;
-    case FXTAP_FLOAT32: return add_f32_part;
-    case FXTAP_FLOAT64: return add_f64_part;
-    case FXTAP_COMPLEX64: return fx_stats_add_c64_part;
-    case FXTAP_COMPLEX128: return fx_stats_add_c128_part;
-    case FXTAP_INT64: return fx_stats_add_i64_part;
-    case FXTAP_UINT64: return fx_stats_add_u64_part;
-    default: return NULL;
+    case FXTAP_FLOAT16:
+        return add_f16_part;
+    case FXTAP_FLOAT32:
+        return add_f32_part;
+    case FXTAP_FLOAT64:
+        return add_f64_part;
+    case FXTAP_COMPLEX64:
+        return fx_stats_add_c64_part;
+    case FXTAP_COMPLEX128:
+        return fx_stats_add_c128_part;
+    case FXTAP_INT64:
+        return fx_stats_add_i64_part;
+    case FXTAP_UINT64:
+        return fx_stats_add_u64_part;
+    default:
+        return NULL;
     }
 }
 
 static void (*int_scan(fxtap_dtype saved))(const void *, size_t, fx_int_scan *)
 {
     switch (saved) {
-    case FXTAP_BOOL: return fx_stats_in_use()->scan_bool;
-    case FXTAP_UINT8: return fx_stats_in_use()->scan_u8;
-    case FXTAP_UINT16: return fx_stats_in_use()->scan_u16;
-    case FXTAP_UINT32: return fx_stats_in_use()->scan_u32;
-    case FXTAP_INT8: return fx_stats_in_use()->scan_i8;
-    case FXTAP_INT16: return fx_stats_in_use()->scan_i16;
-    default: return fx_stats_in_use()->scan_i32;
+    case FXTAP_BOOL:
+        return fx_stats_in_use()->scan_bool;
+    case FXTAP_UINT8:
+        return fx_stats_in_use()->scan_u8;
+    case FXTAP_UINT16:
+        return fx_stats_in_use()->scan_u16;
+    case FXTAP_UINT32:
+        return fx_stats_in_use()->scan_u32;
+    case FXTAP_INT8:
+        return fx_stats_in_use()->scan_i8;
+    case FXTAP_INT16:
+        return fx_stats_in_use()->scan_i16;
+    default:
+        return fx_stats_in_use()->scan_i32;
     }
 }
 
@@ -295,8 +319,7 @@ void fx_stats_finish(const fx_stats_state *state, fxtap_stats *out)
     }
 }
 
-void fx_stats_saved(fxtap_dtype dtype, const void *elements, size_t n_elems, fxtap_stats *out,
-                    fxtap_hash128 *hash_out)
+void fx_stats_saved(fxtap_dtype dtype, const void *elements, size_t n_elems, fxtap_stats *out, fxtap_hash128 *hash_out)
 {
     fx_stats_state state;
     fx_hasher hasher;

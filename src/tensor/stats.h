@@ -73,7 +73,6 @@ void fx_stats_finish(const fx_stats_state *state, fxtap_stats *out);
  * Statistics and, if `hash_out` is not NULL, the hash of `n_elems` contiguous elements of the saved form of `dtype`, in
  * one pass over cache-sized blocks. fx_stats_defined(dtype) must be true. Cannot fail.
  */
-void fx_stats_saved(fxtap_dtype dtype, const void *elements, size_t n_elems, fxtap_stats *out,
-                    fxtap_hash128 *hash_out);
+void fx_stats_saved(fxtap_dtype dtype, const void *elements, size_t n_elems, fxtap_stats *out, fxtap_hash128 *hash_out);
 
 #endif

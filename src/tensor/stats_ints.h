@@ -91,7 +91,6 @@ static bool scan_i64(const void *elements, size_t n, fx_int_scan *out)
         low += square & UINT32_MAX;
         high += square >> 32;
     }
-    *out = (fx_int_scan){
-        .min = min, .max = max, .n_zero = n_zero, .sum = sum, .square_low = low, .square_high = high};
+    *out = (fx_int_scan){.min = min, .max = max, .n_zero = n_zero, .sum = sum, .square_low = low, .square_high = high};
     return wide <= INT32_MAX;
 }

@@ -20,9 +20,9 @@ typedef struct fx_float_scan {
     uint64_t n_neg_inf;
     uint64_t n_zero;
     uint64_t n_subnormal;
-    uint64_t abs_max; /* bits of the largest magnitude that is not NaN */
-    int64_t key_min;  /* INT64_MAX if all are NaN */
-    int64_t key_max;  /* INT64_MIN if all are NaN */
+    uint64_t abs_max;           /* bits of the largest magnitude that is not NaN */
+    int64_t key_min;            /* INT64_MAX if all are NaN */
+    int64_t key_max;            /* INT64_MIN if all are NaN */
     double sum[FX_STATS_LANES]; /* of the finite elements */
 } fx_float_scan;
 

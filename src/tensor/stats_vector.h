@@ -61,7 +61,7 @@
         memcpy(low, &s->key_min, sizeof low);                                                                          \
         memcpy(high, &s->key_max, sizeof high);                                                                        \
         for (size_t i = 0; i < (LANES); i++) {                                                                         \
-            bool any = low[i] != (MOST) || high[i] != (LEAST); /* not the key of any value */                     \
+            bool any = low[i] != (MOST) || high[i] != (LEAST); /* not the key of any value */                          \
             out->key_min = any && low[i] < out->key_min ? low[i] : out->key_min;                                       \
             out->key_max = any && high[i] > out->key_max ? high[i] : out->key_max;                                     \
         }                                                                                                              \
@@ -83,8 +83,7 @@ DEFINE_SCAN(64, VD_N, int64_t, INT64_MIN, INT64_MAX, FX_F64_INF)
 
 /* Whole steps below n; false if there is a NaN or an infinity and `special` is not set. */
 static inline __attribute__((always_inline)) bool scan_f32_steps(const unsigned char *bytes, size_t n,
-                                                                  uint32_t min_normal, bool special,
-                                                                  fx_float_scan *out)
+                                                                 uint32_t min_normal, bool special, fx_float_scan *out)
 {
     v32 zero = v32_set(0), limit = v32_set((int32_t)min_normal);
     scan_32 s = {zero, v32_set(INT32_MAX), v32_set(INT32_MIN), zero, zero, zero, zero, zero};
@@ -129,16 +128,15 @@ static inline void prefetch_next_part(const unsigned char *at, size_t step_bytes
 
 /* The same for elements of either size. */
 #define DEFINE_SPREAD(NAME, BYTES, LOAD)                                                                               \
-    static inline __attribute__((always_inline)) void spread_##NAME##_steps(const unsigned char *bytes, size_t n,      \
-                                                                           bool special, double mean,                  \
-                                                                           fx_float_spread *out)                       \
+    static inline __attribute__((always_inline)) void spread_##NAME##_steps(                                           \
+        const unsigned char *bytes, size_t n, bool special, double mean, fx_float_spread *out)                         \
     {                                                                                                                  \
         vd centre = vd_set(mean), sum[N64], squares[N64];                                                              \
         for (size_t k = 0; k < N64; k++) {                                                                             \
             sum[k] = squares[k] = vd_set(0);                                                                           \
         }                                                                                                              \
         for (size_t i = 0; i < n; i += STEP) {                                                                         \
-            prefetch_next_part(bytes + (BYTES) * i, (BYTES) * STEP);                                                   \
+            prefetch_next_part(bytes + (BYTES)*i, (BYTES)*STEP);                                                       \
             for (size_t k = 0; k < N64; k++) {                                                                         \
                 vd x = LOAD(bytes + (BYTES) * (i + k * VD_N));                                                         \
                 vd distance = vd_sub(x, centre);                                                                       \
@@ -165,8 +163,7 @@ static inline void prefetch_next_part(const unsigned char *at, size_t step_bytes
 DEFINE_SPREAD(f32, 4, vd_from_f32)
 
 static inline __attribute__((always_inline)) bool scan_f64_steps(const unsigned char *bytes, size_t n,
-                                                                  uint64_t min_normal, bool special,
-                                                                  fx_float_scan *out)
+                                                                 uint64_t min_normal, bool special, fx_float_scan *out)
 {
     v64 zero = v64_set(0), limit = v64_set((int64_t)min_normal);
     scan_64 s = {zero, v64_set(INT64_MAX), v64_set(INT64_MIN), zero, zero, zero, zero, zero};

@@ -40,9 +40,9 @@ static void from_f16(const void *elements, size_t n, double *out)
 void fx_values_to_f64(fxtap_dtype saved, const void *elements, size_t n, double *out)
 {
     static void (*const table[FXTAP_DTYPE_COUNT])(const void *, size_t, double *) = {
-        [FXTAP_BOOL] = from_bool,   [FXTAP_UINT8] = from_u8,   [FXTAP_UINT16] = from_u16,  [FXTAP_UINT32] = from_u32,
-        [FXTAP_UINT64] = from_u64,  [FXTAP_INT8] = from_i8,    [FXTAP_INT16] = from_i16,   [FXTAP_INT32] = from_i32,
-        [FXTAP_INT64] = from_i64,   [FXTAP_FLOAT16] = from_f16, [FXTAP_FLOAT32] = from_f32, [FXTAP_FLOAT64] = from_f64,
+        [FXTAP_BOOL] = from_bool,  [FXTAP_UINT8] = from_u8,    [FXTAP_UINT16] = from_u16,  [FXTAP_UINT32] = from_u32,
+        [FXTAP_UINT64] = from_u64, [FXTAP_INT8] = from_i8,     [FXTAP_INT16] = from_i16,   [FXTAP_INT32] = from_i32,
+        [FXTAP_INT64] = from_i64,  [FXTAP_FLOAT16] = from_f16, [FXTAP_FLOAT32] = from_f32, [FXTAP_FLOAT64] = from_f64,
     };
     table[saved](elements, n, out);
 }

@@ -93,17 +93,28 @@ const char *fxtap_error_path(void)
 const char *fxtap_status_name(fxtap_status status)
 {
     switch (status) {
-    case FXTAP_OK: return "FXTAP_OK";
-    case FXTAP_E_NOMEM: return "FXTAP_E_NOMEM";
-    case FXTAP_E_INVALID: return "FXTAP_E_INVALID";
-    case FXTAP_E_IO: return "FXTAP_E_IO";
-    case FXTAP_E_FORMAT: return "FXTAP_E_FORMAT";
-    case FXTAP_E_UNSUPPORTED: return "FXTAP_E_UNSUPPORTED";
-    case FXTAP_E_NOT_FOUND: return "FXTAP_E_NOT_FOUND";
-    case FXTAP_E_EXISTS: return "FXTAP_E_EXISTS";
-    case FXTAP_E_AGAIN: return "FXTAP_E_AGAIN";
-    case FXTAP_E_DATABASE: return "FXTAP_E_DATABASE";
-    case FXTAP_E_CANCELLED: return "FXTAP_E_CANCELLED";
+    case FXTAP_OK:
+        return "FXTAP_OK";
+    case FXTAP_E_NOMEM:
+        return "FXTAP_E_NOMEM";
+    case FXTAP_E_INVALID:
+        return "FXTAP_E_INVALID";
+    case FXTAP_E_IO:
+        return "FXTAP_E_IO";
+    case FXTAP_E_FORMAT:
+        return "FXTAP_E_FORMAT";
+    case FXTAP_E_UNSUPPORTED:
+        return "FXTAP_E_UNSUPPORTED";
+    case FXTAP_E_NOT_FOUND:
+        return "FXTAP_E_NOT_FOUND";
+    case FXTAP_E_EXISTS:
+        return "FXTAP_E_EXISTS";
+    case FXTAP_E_AGAIN:
+        return "FXTAP_E_AGAIN";
+    case FXTAP_E_DATABASE:
+        return "FXTAP_E_DATABASE";
+    case FXTAP_E_CANCELLED:
+        return "FXTAP_E_CANCELLED";
     }
     return "unknown status";
 }

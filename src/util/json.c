@@ -18,8 +18,8 @@ void fxtap_json_init(fxtap_json *json, fxtap_buffer *out, bool pretty)
 /* The escape of a byte that JSON does not allow unescaped. */
 static void escape(fxtap_buffer *out, unsigned char c)
 {
-    static const char letters[][3] = {['\b'] = "\\b", ['\t'] = "\\t", ['\n'] = "\\n",
-                                      ['\f'] = "\\f", ['\r'] = "\\r", ['"'] = "\\\"", ['\\'] = "\\\\"};
+    static const char letters[][3] = {['\b'] = "\\b", ['\t'] = "\\t", ['\n'] = "\\n", ['\f'] = "\\f",
+                                      ['\r'] = "\\r", ['"'] = "\\\"", ['\\'] = "\\\\"};
     if (c < sizeof letters / sizeof letters[0] && letters[c][0] != '\0') {
         fx_buffer_put(out, letters[c], 2);
     } else {
@@ -30,8 +30,9 @@ static void escape(fxtap_buffer *out, unsigned char c)
 enum { PLAIN = 1, PLAIN_OUTSIDE_HTML = 2 };
 
 static const unsigned char kind_of[256] = {
-    [' ' ... '!'] = PLAIN, ['#' ... '%'] = PLAIN, ['\'' ... ';'] = PLAIN, ['='] = PLAIN, ['?' ... '['] = PLAIN,
-    [']' ... '~'] = PLAIN, ['&'] = PLAIN_OUTSIDE_HTML, ['<'] = PLAIN_OUTSIDE_HTML, ['>'] = PLAIN_OUTSIDE_HTML,
+    [' ' ... '!'] = PLAIN,      ['#' ... '%'] = PLAIN, ['\'' ... ';'] = PLAIN,     ['='] = PLAIN,
+    ['?' ... '['] = PLAIN,      [']' ... '~'] = PLAIN, ['&'] = PLAIN_OUTSIDE_HTML, ['<'] = PLAIN_OUTSIDE_HTML,
+    ['>'] = PLAIN_OUTSIDE_HTML,
 };
 
 #define EACH_BYTE(c) (UINT64_C(0x0101010101010101) * (c))
@@ -49,8 +50,8 @@ static size_t plain_length(const char *text, size_t length)
     for (uint64_t word; n + sizeof word <= length; n += sizeof word) {
         memcpy(&word, text + n, sizeof word);
         uint64_t below_blank = (word - EACH_BYTE(0x20)) & ~word & EACH_BYTE(0x80);
-        uint64_t special = zero_bytes(word ^ EACH_BYTE('"')) | zero_bytes(word ^ EACH_BYTE('\\')) |
-                           zero_bytes(word ^ EACH_BYTE(0x7F));
+        uint64_t special =
+            zero_bytes(word ^ EACH_BYTE('"')) | zero_bytes(word ^ EACH_BYTE('\\')) | zero_bytes(word ^ EACH_BYTE(0x7F));
         if ((below_blank | special | (word & EACH_BYTE(0x80))) != 0) {
             break;
         }

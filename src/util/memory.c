@@ -101,4 +101,3 @@ bool fx_grow(void **items, size_t *capacity, size_t needed, size_t item_bytes)
     *capacity = wanted;
     return true;
 }
-

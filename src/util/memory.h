@@ -9,8 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-void *fx_alloc(size_t n_bytes);                        /* uninitialised; returns a unique pointer for 0 bytes */
-void *fx_calloc(size_t n_items, size_t item_bytes);    /* zeroed, overflow-checked */
+void *fx_alloc(size_t n_bytes);                     /* uninitialised; returns a unique pointer for 0 bytes */
+void *fx_calloc(size_t n_items, size_t item_bytes); /* zeroed, overflow-checked */
 void *fx_realloc_array(void *old, size_t n_items, size_t item_bytes); /* on failure `old` is still valid */
 char *fx_strdup(const char *text);
 void *fx_memdup(const void *bytes, size_t n_bytes);

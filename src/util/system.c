@@ -16,7 +16,10 @@ static int real_rename(int old_dir_fd, const char *old_path, int new_dir_fd, con
                       : renameat(old_dir_fd, old_path, new_dir_fd, new_path);
 }
 
-#define REAL_CALLS {real_openat, mkdirat, writev, linkat, real_rename, close}
+#define REAL_CALLS                                                                                                     \
+    {                                                                                                                  \
+        real_openat, mkdirat, writev, linkat, real_rename, close                                                       \
+    }
 
 fx_system_calls fx_system = REAL_CALLS;
 

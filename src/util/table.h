@@ -14,13 +14,13 @@
 
 typedef struct fx_table {
     size_t record_bytes;
-    size_t limit; /* maximum number of records */
+    size_t limit;                                /* maximum number of records */
     void (*forget)(void *context, void *record); /* called for a removed record; may be NULL */
     void *context;
     unsigned char *records; /* becomes a ring at `limit` */
     size_t capacity;
-    size_t used;   /* ring places in use */
-    size_t oldest; /* next place to fill once used == limit */
+    size_t used;       /* ring places in use */
+    size_t oldest;     /* next place to fill once used == limit */
     uint32_t *buckets; /* place + 1; 0 is empty; linear probing */
     size_t n_buckets;  /* a power of two */
 } fx_table;

@@ -25,8 +25,8 @@ typedef struct fx_texts {
     fx_texts_entry **entries; /* by id */
     size_t count, capacity;
     uint64_t n_bytes; /* of all texts together */
-    uint32_t *slots; /* a hash table of ids + 1; 0: empty */
-    size_t n_slots;  /* a power of two, or 0 */
+    uint32_t *slots;  /* a hash table of ids + 1; 0: empty */
+    size_t n_slots;   /* a power of two, or 0 */
 } fx_texts;
 
 void fx_texts_clear(fx_texts *table); /* texts in a borrowed arena stay there */

@@ -81,7 +81,7 @@ bool fx_utf8_is_valid(const char *text, size_t length)
 size_t fx_utf8_to_ucs4(const char *text, size_t length, uint32_t *out)
 {
     size_t n = 0;
-    for (size_t at = 0, used; at < length; at += used > 0 ? used : 1) {
+    for (size_t at = 0, used; at<length; at += used> 0 ? used : 1) {
         uint32_t code_point = fx_utf8_decode(text + at, length - at, &used);
         out[n++] = used > 0 ? code_point : REPLACEMENT;
     }

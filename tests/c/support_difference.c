@@ -50,12 +50,10 @@ void assert_same_result(const fx_difference_result *a, const fx_difference_resul
     assert_int_equal(a->max_rel_index, b->max_rel_index);
     assert_int_equal(a->n_worst, b->n_worst);
     assert_memory_equal(a->worst, b->worst, a->n_worst * sizeof *a->worst);
-    const double left[] = {a->max_abs_err, a->max_rel_err, a->mean_abs_err, a->rmse,       a->euclidean,
-                           a->cosine,      a->rel_l2,      a->golden_l2,    a->target_l2,  a->within_1e3,
-                           a->within_5e3,  a->max_ulp};
-    const double right[] = {b->max_abs_err, b->max_rel_err, b->mean_abs_err, b->rmse,       b->euclidean,
-                            b->cosine,      b->rel_l2,      b->golden_l2,    b->target_l2,  b->within_1e3,
-                            b->within_5e3,  b->max_ulp};
+    const double left[] = {a->max_abs_err, a->max_rel_err, a->mean_abs_err, a->rmse,       a->euclidean,  a->cosine,
+                           a->rel_l2,      a->golden_l2,   a->target_l2,    a->within_1e3, a->within_5e3, a->max_ulp};
+    const double right[] = {b->max_abs_err, b->max_rel_err, b->mean_abs_err, b->rmse,       b->euclidean,  b->cosine,
+                            b->rel_l2,      b->golden_l2,   b->target_l2,    b->within_1e3, b->within_5e3, b->max_ulp};
     for (size_t i = 0; i < sizeof left / sizeof *left; i++) {
         assert_true(same_double(left[i], right[i]));
     }
@@ -75,8 +73,8 @@ fx_difference_result compare_views(const fxtap_view *golden, const fxtap_view *t
     return scalar;
 }
 
-fx_difference_result compare(fxtap_dtype golden_dtype, const void *golden, fxtap_dtype target_dtype,
-                             const void *target, size_t n, const fx_difference_options *options)
+fx_difference_result compare(fxtap_dtype golden_dtype, const void *golden, fxtap_dtype target_dtype, const void *target,
+                             size_t n, const fx_difference_options *options)
 {
     int64_t shape[1] = {(int64_t)n};
     fxtap_view b = {.data = golden, .dtype = golden_dtype, .ndim = 1, .shape = shape};

@@ -21,7 +21,7 @@ fx_difference_result compare_at_level(const fxtap_view *golden, const fxtap_view
 /* The scalar result, after checking that every other level gives the same. */
 fx_difference_result compare_views(const fxtap_view *golden, const fxtap_view *target,
                                    const fx_difference_options *options);
-fx_difference_result compare(fxtap_dtype golden_dtype, const void *golden, fxtap_dtype target_dtype,
-                             const void *target, size_t n, const fx_difference_options *options);
+fx_difference_result compare(fxtap_dtype golden_dtype, const void *golden, fxtap_dtype target_dtype, const void *target,
+                             size_t n, const fx_difference_options *options);
 
 #endif

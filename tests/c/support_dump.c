@@ -25,9 +25,15 @@ static fxtap_graph *make_graph(small_dump *small)
     fxtap_value meta = sg_tensor(graph, FXTAP_FLOAT32, "cpu", "2,3");
     fxtap_node x = sg_node(graph, FXTAP_OP_PLACEHOLDER, "arg0_1", "arg0_1", 0, NULL, meta);
     fxtap_value twice_args[] = {sg_ref(graph, x), sg_float(graph, 2.0)};
-    fxtap_node_desc twice = {.struct_size = sizeof twice, .op = FXTAP_OP_CALL_FUNCTION, .name = "mul",
-                             .target = "aten.mul.Scalar", .args = twice_args, .n_args = 2, .meta = meta,
-                             .stack_trace = stack, .module_path = "L['self'].layers.0",
+    fxtap_node_desc twice = {.struct_size = sizeof twice,
+                             .op = FXTAP_OP_CALL_FUNCTION,
+                             .name = "mul",
+                             .target = "aten.mul.Scalar",
+                             .args = twice_args,
+                             .n_args = 2,
+                             .meta = meta,
+                             .stack_trace = stack,
+                             .module_path = "L['self'].layers.0",
                              .module_type = "torch.nn.modules.linear.Linear"};
     small->twice = sg_add(graph, &twice);
     fxtap_value args[] = {sg_ref(graph, small->twice)};
@@ -41,8 +47,13 @@ static fxtap_graph *make_graph(small_dump *small)
 small_dump sd_open(const char *root, fxtap_dump_type type)
 {
     small_dump small = {0};
-    fxtap_dump_options options = {.struct_size = sizeof options, .path = root, .world_size = 1, .type = type,
-                                  .clock_us = tick, .versions = "torch 2.13.0", .command = "python train.py"};
+    fxtap_dump_options options = {.struct_size = sizeof options,
+                                  .path = root,
+                                  .world_size = 1,
+                                  .type = type,
+                                  .clock_us = tick,
+                                  .versions = "torch 2.13.0",
+                                  .command = "python train.py"};
     assert_int_equal(fxtap_dump_open(&options, &small.dump), FXTAP_OK);
     fxtap_graph *graph = make_graph(&small);
     const char *reasons[] = {NULL, NULL, "non aten target", NULL, NULL};
@@ -89,15 +100,17 @@ void sd_step(small_dump *small, const float values[SD_N_VALUES], bool fails)
     fxtap_view scalar = {.data = &factor, .dtype = FXTAP_FLOAT64};
     submit(call, slot_of(small, small->twice, FXTAP_INPUT, "0", "self"), stamp_us, values, 2);
     assert_int_equal(fxtap_call_submit_small(call, slot_of(small, small->twice, FXTAP_INPUT, "1", "other"), stamp_us,
-                                             &scalar, NULL, 0), FXTAP_OK);
+                                             &scalar, NULL, 0),
+                     FXTAP_OK);
     fxtap_ticket ticket = submit(call, slot_of(small, small->twice, FXTAP_OUTPUT, "0", NULL), stamp_us, twice, 2);
     stamp_us = fxtap_call_stamp(call);
     assert_int_equal(fxtap_call_alias(call, slot_of(small, small->total, FXTAP_INPUT, "0", "self"), stamp_us, ticket),
                      FXTAP_OK);
     assert_int_equal(fxtap_call_skip(call, slot_of(small, small->total, FXTAP_INPUT, "dim", "dim"), stamp_us, "None"),
                      FXTAP_OK);
-    assert_int_equal(fxtap_call_submit_small(call, slot_of(small, small->total, FXTAP_INPUT, "mode", "mode"),
-                                             stamp_us, NULL, "sum", 3), FXTAP_OK);
+    assert_int_equal(fxtap_call_submit_small(call, slot_of(small, small->total, FXTAP_INPUT, "mode", "mode"), stamp_us,
+                                             NULL, "sum", 3),
+                     FXTAP_OK);
     submit(call, slot_of(small, small->total, FXTAP_OUTPUT, "0", NULL), stamp_us, &total, 0);
     if (fails) {
         assert_int_equal(fxtap_call_fail(call, "RuntimeError: boom"), FXTAP_OK);

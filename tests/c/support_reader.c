@@ -13,8 +13,8 @@ fxtap_reader *sr_open(const char *path)
 
 fxtap_tensor_query sr_query_all(void)
 {
-    return (fxtap_tensor_query){.struct_size = sizeof(fxtap_tensor_query), .rank = -1, .graph = -1, .step = -1,
-                                .io = -1};
+    return (fxtap_tensor_query){
+        .struct_size = sizeof(fxtap_tensor_query), .rank = -1, .graph = -1, .step = -1, .io = -1};
 }
 
 fxtap_tensor_list *sr_list(fxtap_reader *reader, const fxtap_tensor_query *query)

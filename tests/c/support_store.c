@@ -79,7 +79,7 @@ fxtap_capture *ss_named(fxtap_dump *dump, uint32_t graph_id, size_t n, const cha
 
 fxtap_capture *ss_capture(fxtap_dump *dump, uint32_t graph_id, size_t n)
 {
-    char (*texts)[32] = calloc(n, sizeof *texts);
+    char(*texts)[32] = calloc(n, sizeof *texts);
     const char **names = calloc(n, sizeof *names);
     for (size_t i = 0; i < n; i++) {
         snprintf(texts[i], sizeof texts[i], "n%zu", i);
@@ -109,8 +109,7 @@ fxtap_ticket ss_submit(fxtap_call *call, fxtap_slot slot, uint64_t stamp_us, con
 {
     uint64_t n_bytes = 0;
     fxtap_ticket ticket = 0;
-    fxtap_submission submission = {
-        .struct_size = sizeof submission, .slot = slot, .stamp_us = stamp_us, .view = *view};
+    fxtap_submission submission = {.struct_size = sizeof submission, .slot = slot, .stamp_us = stamp_us, .view = *view};
     expect_ok(fxtap_view_saved_bytes(view, &n_bytes));
     expect_ok(fxtap_call_reserve(call, n_bytes, true));
     expect_ok(fxtap_call_submit(call, &submission, &ticket));
@@ -284,8 +283,11 @@ size_t ss_check(const char *root)
     assert_non_null(rank);
     size_t n = 0;
     sqlite3 *db = open_index(root);
-    assert_int_equal(sqlite3_exec(db, "CREATE TEMP TABLE found AS SELECT file FROM tensors WHERE file IS NOT NULL;"
-                                      "CREATE INDEX temp.by_file ON found(file)", NULL, NULL, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db,
+                                  "CREATE TEMP TABLE found AS SELECT file FROM tensors WHERE file IS NOT NULL;"
+                                  "CREATE INDEX temp.by_file ON found(file)",
+                                  NULL, NULL, NULL),
+                     SQLITE_OK);
     check_rows(db, rank);
     DIR *folder = opendir(rank);
     assert_non_null(folder);

@@ -226,8 +226,8 @@ static void expect_non_finite(const checked *result)
         int64_t step;
         bool is_origin;
     } expected[] = {
-        {"mul-aten.mul.Scalar.OUTPUT.0", 1, true},   {"mul-aten.mul.Scalar.INPUT.0", 0, false},
-        {"mul-aten.mul.Scalar.OUTPUT.0", 0, false},  {"sum_1-aten.sum.default.INPUT.0", 0, false},
+        {"mul-aten.mul.Scalar.OUTPUT.0", 1, true},     {"mul-aten.mul.Scalar.INPUT.0", 0, false},
+        {"mul-aten.mul.Scalar.OUTPUT.0", 0, false},    {"sum_1-aten.sum.default.INPUT.0", 0, false},
         {"sum_1-aten.sum.default.OUTPUT.0", 0, false}, {"sum_1-aten.sum.default.INPUT.0", 1, false},
         {"sum_1-aten.sum.default.OUTPUT.0", 1, false},
     };
@@ -322,12 +322,12 @@ static void test_progress_and_stop(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_sound_dumps),   TEST(test_missing),
-        TEST(test_cut_at_any_byte), TEST(test_foreign_and_trailing),
+        TEST(test_sound_dumps),      TEST(test_missing),
+        TEST(test_cut_at_any_byte),  TEST(test_foreign_and_trailing),
         TEST(test_changed_contents), TEST(test_hard_links),
-        TEST(test_unindexed),     TEST(test_steps),
-        TEST(test_index_alone),   TEST(test_non_finite_values),
-        TEST(test_plain_files),   TEST(test_progress_and_stop),
+        TEST(test_unindexed),        TEST(test_steps),
+        TEST(test_index_alone),      TEST(test_non_finite_values),
+        TEST(test_plain_files),      TEST(test_progress_and_stop),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -149,9 +149,16 @@ static void write_row(const char *root, size_t n, const char *const *names)
         snprintf(stack, sizeof stack, "  File \"%s.py\", line %zu, in forward\n    x = %s(x)\n", names[i], i, names[i]);
         snprintf(module, sizeof module, "layers.%s", names[i]);
         fxtap_value argument = sg_ref(graph, last);
-        fxtap_node_desc desc = {.struct_size = sizeof desc, .op = FXTAP_OP_CALL_FUNCTION, .name = names[i],
-                                .target = "aten.relu.default", .args = &argument, .n_args = 1, .meta = meta,
-                                .stack_trace = stack, .module_path = module, .module_type = "Layer"};
+        fxtap_node_desc desc = {.struct_size = sizeof desc,
+                                .op = FXTAP_OP_CALL_FUNCTION,
+                                .name = names[i],
+                                .target = "aten.relu.default",
+                                .args = &argument,
+                                .n_args = 1,
+                                .meta = meta,
+                                .stack_trace = stack,
+                                .module_path = module,
+                                .module_type = "Layer"};
         last = sg_add(graph, &desc);
     }
     fxtap_dump_options options = ss_options(root);

@@ -29,7 +29,7 @@ typedef struct program {
     const char *root;
     const op *ops;
     size_t n_ops;
-    size_t cut; /* of a second graph, which begins with that operator; 0: one graph */
+    size_t cut;               /* of a second graph, which begins with that operator; 0: one graph */
     int32_t rank, world_size; /* 0: there is one rank */
 } program;
 
@@ -151,8 +151,11 @@ static void run(fxtap_capture *capture, const program *p, size_t first, size_t e
 
 static void write(const program *p)
 {
-    fxtap_dump_options options = {.struct_size = sizeof options, .path = p->root, .rank = p->rank,
-                                  .world_size = p->world_size > 0 ? p->world_size : 1, .type = FXTAP_DUMP_NPY};
+    fxtap_dump_options options = {.struct_size = sizeof options,
+                                  .path = p->root,
+                                  .rank = p->rank,
+                                  .world_size = p->world_size > 0 ? p->world_size : 1,
+                                  .type = FXTAP_DUMP_NPY};
     fxtap_dump *dump;
     fxtap_node nodes[MAX_OPS];
     assert_int_equal(fxtap_dump_open(&options, &dump), FXTAP_OK);
@@ -309,8 +312,8 @@ static void what_came_between_is_placed(void **state)
                          {"tanh", "aten.tanh.default", "y = tanh(h)", "layers.reader", {"back"}, 8, 4}};
     fxtap_report_free(COMPARE(both, golden, target));
     for (int turn = 0; turn < 2; turn++) {
-        fxtap_report *report = turn == 0 ? sc_compare(both->golden, both->target, NULL)
-                                         : sc_compare(both->target, both->golden, NULL);
+        fxtap_report *report =
+            turn == 0 ? sc_compare(both->golden, both->target, NULL) : sc_compare(both->target, both->golden, NULL);
         assert_int_equal(fxtap_report_origin_count(report), 1);
         const fxtap_origin *origin = fxtap_report_origin(report, 0);
         assert_int_equal(origin->reason, FXTAP_ORIGIN_BEFORE);

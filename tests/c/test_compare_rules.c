@@ -146,12 +146,9 @@ static void each_allocation_may_fail(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        CASE(every_key_is_read),
-        CASE(numbers_read_as_they_are_written),
-        CASE(nothing_is_no_rule),
-        CASE(what_is_wrong_is_named_with_its_line),
-        CASE(a_file_that_is_not_there),
-        CASE(each_allocation_may_fail),
+        CASE(every_key_is_read),        CASE(numbers_read_as_they_are_written),
+        CASE(nothing_is_no_rule),       CASE(what_is_wrong_is_named_with_its_line),
+        CASE(a_file_that_is_not_there), CASE(each_allocation_may_fail),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -131,9 +131,8 @@ static double half_value(uint16_t bits)
 static void float32_lengths_and_specials(void **state)
 {
     (void)state;
-    const float specials[][2] = {{NAN, NAN},           {NAN, 1},      {INFINITY, INFINITY}, {INFINITY, -INFINITY},
-                                 {1, INFINITY},        {0, 1e-3f},    {0, -0.0f},           {1e-42f, 2e-42f},
-                                 {FLT_MAX, -FLT_MAX},  {-INFINITY, NAN}};
+    const float specials[][2] = {{NAN, NAN}, {NAN, 1},   {INFINITY, INFINITY}, {INFINITY, -INFINITY}, {1, INFINITY},
+                                 {0, 1e-3f}, {0, -0.0f}, {1e-42f, 2e-42f},     {FLT_MAX, -FLT_MAX},   {-INFINITY, NAN}};
     float golden[200], target[200];
     double b[200], a[200];
     for (size_t n = 0; n <= 200; n++) {
@@ -381,8 +380,7 @@ static void dtypes_mix(void **state)
     }
     for (size_t b = 0; b < 8; b++) {
         for (size_t a = 0; a < 8; a++) {
-            fx_difference_result result =
-                compare(dtypes[b], stored[0][b], dtypes[a], stored[1][a], n, &usual);
+            fx_difference_result result = compare(dtypes[b], stored[0][b], dtypes[a], stored[1][a], n, &usual);
             assert_reference(&result, values[0], values[1], n, &usual);
         }
     }

@@ -48,11 +48,11 @@ static const struct {
     int n_exponent, n_mantissa, bias;
     char top;
 } small_formats[] = {
-    {FXTAP_FLOAT8_E4M3FN, 4, 3, 7, 'f'},      {FXTAP_FLOAT8_E5M2, 5, 2, 15, 'i'},
-    {FXTAP_FLOAT8_E4M3FNUZ, 4, 3, 8, 'z'},    {FXTAP_FLOAT8_E5M2FNUZ, 5, 2, 16, 'z'},
-    {FXTAP_FLOAT8_E8M0FNU, 8, 0, 127, 'e'},   {FXTAP_FLOAT8_E4M3, 4, 3, 7, 'i'},
-    {FXTAP_FLOAT8_E3M4, 3, 4, 3, 'i'},        {FXTAP_FLOAT8_E4M3B11FNUZ, 4, 3, 11, 'z'},
-    {FXTAP_FLOAT6_E2M3FN, 2, 3, 1, 'n'},      {FXTAP_FLOAT6_E3M2FN, 3, 2, 3, 'n'},
+    {FXTAP_FLOAT8_E4M3FN, 4, 3, 7, 'f'},    {FXTAP_FLOAT8_E5M2, 5, 2, 15, 'i'},
+    {FXTAP_FLOAT8_E4M3FNUZ, 4, 3, 8, 'z'},  {FXTAP_FLOAT8_E5M2FNUZ, 5, 2, 16, 'z'},
+    {FXTAP_FLOAT8_E8M0FNU, 8, 0, 127, 'e'}, {FXTAP_FLOAT8_E4M3, 4, 3, 7, 'i'},
+    {FXTAP_FLOAT8_E3M4, 3, 4, 3, 'i'},      {FXTAP_FLOAT8_E4M3B11FNUZ, 4, 3, 11, 'z'},
+    {FXTAP_FLOAT6_E2M3FN, 2, 3, 1, 'n'},    {FXTAP_FLOAT6_E3M2FN, 3, 2, 3, 'n'},
 };
 
 static void test_all_patterns_of_8_bits(void **state)
@@ -67,8 +67,8 @@ static void test_all_patterns_of_8_bits(void **state)
         fx_convert_to_saved(small_formats[f].dtype, bytes, 256, out);
         for (unsigned i = 0; i < 256; i++) {
             expect_pattern(small_formats[f].dtype, i, out[i],
-                         by_definition(i, small_formats[f].n_exponent, small_formats[f].n_mantissa,
-                                       small_formats[f].bias, small_formats[f].top));
+                           by_definition(i, small_formats[f].n_exponent, small_formats[f].n_mantissa,
+                                         small_formats[f].bias, small_formats[f].top));
         }
     }
 }
@@ -173,14 +173,29 @@ static void test_dlpack(void **state)
         uint16_t lanes;
         fxtap_dtype dtype;
     } cases[] = {
-        {0, 64, 1, FXTAP_INT64},     {1, 8, 1, FXTAP_UINT8},       {2, 16, 1, FXTAP_FLOAT16},
-        {2, 64, 1, FXTAP_FLOAT64},   {4, 16, 1, FXTAP_BFLOAT16},   {5, 32, 1, FXTAP_COMPLEX32},
-        {5, 128, 1, FXTAP_COMPLEX128}, {6, 8, 1, FXTAP_BOOL},      {10, 8, 1, FXTAP_FLOAT8_E4M3FN},
-        {12, 8, 1, FXTAP_FLOAT8_E5M2}, {14, 8, 1, FXTAP_FLOAT8_E8M0FNU}, {17, 4, 2, FXTAP_FLOAT4_E2M1FN_X2},
-        {17, 8, 1, FXTAP_FLOAT4_E2M1FN_X2}, {15, 6, 1, FXTAP_FLOAT6_E2M3FN}, {16, 8, 1, FXTAP_FLOAT6_E3M2FN},
-        {2, 32, 4, FXTAP_DTYPE_NONE}, {0, 4, 1, FXTAP_DTYPE_NONE}, {3, 64, 1, FXTAP_DTYPE_NONE},
-        {17, 4, 1, FXTAP_DTYPE_NONE}, {255, 0, 1, FXTAP_DTYPE_NONE}, {99, 8, 1, FXTAP_DTYPE_NONE},
-        {2, 128, 1, FXTAP_DTYPE_NONE}, {6, 1, 1, FXTAP_DTYPE_NONE},
+        {0, 64, 1, FXTAP_INT64},
+        {1, 8, 1, FXTAP_UINT8},
+        {2, 16, 1, FXTAP_FLOAT16},
+        {2, 64, 1, FXTAP_FLOAT64},
+        {4, 16, 1, FXTAP_BFLOAT16},
+        {5, 32, 1, FXTAP_COMPLEX32},
+        {5, 128, 1, FXTAP_COMPLEX128},
+        {6, 8, 1, FXTAP_BOOL},
+        {10, 8, 1, FXTAP_FLOAT8_E4M3FN},
+        {12, 8, 1, FXTAP_FLOAT8_E5M2},
+        {14, 8, 1, FXTAP_FLOAT8_E8M0FNU},
+        {17, 4, 2, FXTAP_FLOAT4_E2M1FN_X2},
+        {17, 8, 1, FXTAP_FLOAT4_E2M1FN_X2},
+        {15, 6, 1, FXTAP_FLOAT6_E2M3FN},
+        {16, 8, 1, FXTAP_FLOAT6_E3M2FN},
+        {2, 32, 4, FXTAP_DTYPE_NONE},
+        {0, 4, 1, FXTAP_DTYPE_NONE},
+        {3, 64, 1, FXTAP_DTYPE_NONE},
+        {17, 4, 1, FXTAP_DTYPE_NONE},
+        {255, 0, 1, FXTAP_DTYPE_NONE},
+        {99, 8, 1, FXTAP_DTYPE_NONE},
+        {2, 128, 1, FXTAP_DTYPE_NONE},
+        {6, 1, 1, FXTAP_DTYPE_NONE},
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         assert_int_equal(fxtap_dtype_from_dlpack(cases[i].code, cases[i].bits, cases[i].lanes), cases[i].dtype);
@@ -190,9 +205,12 @@ static void test_dlpack(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_all_patterns_of_8_bits),  cmocka_unit_test(test_float4_pairs),
-        cmocka_unit_test(test_all_patterns_of_16_bits), cmocka_unit_test(test_names_go_there_and_back),
-        cmocka_unit_test(test_out_of_range_dtypes),     cmocka_unit_test(test_saved_dtypes),
+        cmocka_unit_test(test_all_patterns_of_8_bits),
+        cmocka_unit_test(test_float4_pairs),
+        cmocka_unit_test(test_all_patterns_of_16_bits),
+        cmocka_unit_test(test_names_go_there_and_back),
+        cmocka_unit_test(test_out_of_range_dtypes),
+        cmocka_unit_test(test_saved_dtypes),
         cmocka_unit_test(test_dlpack),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

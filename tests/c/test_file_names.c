@@ -51,7 +51,7 @@ static void test_leap_years(void **state)
     const struct {
         uint64_t second;
         const char *text;
-    } cases[] = {{951782400, "20000229000000"}, {951868800, "20000301000000"},  {4107542400, "21000301000000"},
+    } cases[] = {{951782400, "20000229000000"},  {951868800, "20000301000000"},  {4107542400, "21000301000000"},
                  {4107456000, "21000228000000"}, {1709164800, "20240229000000"}, {68169600, "19720229000000"}};
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         char text[FX_STAMP_DIGITS + 1] = {0};
@@ -115,19 +115,21 @@ static void test_folding(void **state)
     (void)state;
     const char *const equal[][2] = {
         {"aBc-1.x", "AbC-1.X"},
-        {"\xc3\xa9t", "\xc3\x89T"},           /* é, É */
-        {"\xc3\xa9t", "e\xcc\x81T"},          /* é, e and an acute accent */
+        {"\xc3\xa9t", "\xc3\x89T"},              /* é, É */
+        {"\xc3\xa9t", "e\xcc\x81T"},             /* é, e and an acute accent */
         {"a\xe1\xba\xad", "aa\xcc\xa3\xcc\x82"}, /* ậ, a and two marks */
-        {"Stra\xc3\x9f" "e", "STRASSE"},      /* ß */
-        {"\xe2\x84\xaa-x", "k-x"},            /* the Kelvin sign */
-        {"\xc5\xbf-x", "S-X"},                /* the long s */
-        {"\xef\xac\x81n", "FIN"},             /* the ligature fi */
+        {"Stra\xc3\x9f"
+         "e",
+         "STRASSE"},                           /* ß */
+        {"\xe2\x84\xaa-x", "k-x"},             /* the Kelvin sign */
+        {"\xc5\xbf-x", "S-X"},                 /* the long s */
+        {"\xef\xac\x81n", "FIN"},              /* the ligature fi */
         {"\xef\xac\x81\xcc\x81", "f\xc3\xad"}, /* the same with an accent */
-        {"\xc4\xb0", "i\xcc\x87"},            /* I with a dot */
-        {"\xce\xa3", "\xcf\x82"},             /* sigma, at the end of a word */
-        {"\xe2\x89\xa0", "=\xcc\xb8"},        /* not equal */
-        {"a\xcd\x85", "a\xce\xb9"},           /* iota below */
-        {"\xef\xbc\xa1", "\xef\xbd\x81"},    /* A of full width */
+        {"\xc4\xb0", "i\xcc\x87"},             /* I with a dot */
+        {"\xce\xa3", "\xcf\x82"},              /* sigma, at the end of a word */
+        {"\xe2\x89\xa0", "=\xcc\xb8"},         /* not equal */
+        {"a\xcd\x85", "a\xce\xb9"},            /* iota below */
+        {"\xef\xbc\xa1", "\xef\xbd\x81"},      /* A of full width */
     };
     const char *const different[][2] = {
         {"abc", "abcd"}, {"abd", "abc"}, {"a-b", "a_b"}, {"a\xcc\x81", "a"}, {"\xc3\xa9t", "t1"}, {"", "a"},
@@ -152,7 +154,7 @@ static void test_folding(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_usual_names_stay),    cmocka_unit_test(test_leap_years),
+        cmocka_unit_test(test_usual_names_stay),      cmocka_unit_test(test_leap_years),
         cmocka_unit_test(test_long_names_stay_apart), cmocka_unit_test(test_sequences_are_not_cut),
         cmocka_unit_test(test_bad_bytes_are_escaped), cmocka_unit_test(test_folding),
     };

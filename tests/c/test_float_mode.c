@@ -45,8 +45,8 @@ static void answer(answers *out)
     static const int64_t shape[] = {8}, half[] = {4}, second[] = {2};
     memset(out, 0, sizeof *out);
     fxtap_view views[] = {
-        view_of(FXTAP_FLOAT32, floats, shape, NULL),    view_of(FXTAP_FLOAT64, doubles, shape, NULL),
-        view_of(FXTAP_COMPLEX64, floats, half, NULL),   view_of(FXTAP_FLOAT8_E8M0FNU, eights, shape, NULL),
+        view_of(FXTAP_FLOAT32, floats, shape, NULL),   view_of(FXTAP_FLOAT64, doubles, shape, NULL),
+        view_of(FXTAP_COMPLEX64, floats, half, NULL),  view_of(FXTAP_FLOAT8_E8M0FNU, eights, shape, NULL),
         view_of(FXTAP_FLOAT64, doubles, half, second), /* gathered */
     };
     for (size_t i = 0; i < COUNT_OF(views); i++) {

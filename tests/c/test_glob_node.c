@@ -8,8 +8,11 @@
 
 static fxtap_node_info node(const char *module_path)
 {
-    return (fxtap_node_info){.name = "add_1", .target = "aten.add.Tensor", .module_path = module_path,
-                             .source_file = "/home/me/linear/model.py", .source_line = 12};
+    return (fxtap_node_info){.name = "add_1",
+                             .target = "aten.add.Tensor",
+                             .module_path = module_path,
+                             .source_file = "/home/me/linear/model.py",
+                             .source_line = 12};
 }
 
 static void test_places(void **state)
@@ -27,7 +30,7 @@ static void test_places(void **state)
         {"module.blocks.1.fc1", true},
         {"_orig_mod.module.blocks.1.fc1", true},
         {"L?'self'?._orig_mod.module.blocks.1.fc1", true},
-        {"fc1", false},     /* a part is not a root */
+        {"fc1", false}, /* a part is not a root */
         {"model.py:12", true},
         {"model.py:*", true},
         {"*model.py*", true},
@@ -51,9 +54,9 @@ static void test_roots(void **state)
     static const struct {
         const char *path, *rest;
     } cases[] = {
-        {"L['self'].fc", "fc"}, {"G['model'].fc", "fc"}, {"L['self']", ""},      {"L['self'][0].fc", "[0].fc"},
-        {"self.fc", "fc"},      {"_orig_mod.fc", "fc"},  {"module.fc", "fc"},    {"module", NULL},
-        {"modules.fc", NULL},   {"L['self", NULL},       {"", NULL},             {"encoder.module.fc", NULL},
+        {"L['self'].fc", "fc"}, {"G['model'].fc", "fc"}, {"L['self']", ""},   {"L['self'][0].fc", "[0].fc"},
+        {"self.fc", "fc"},      {"_orig_mod.fc", "fc"},  {"module.fc", "fc"}, {"module", NULL},
+        {"modules.fc", NULL},   {"L['self", NULL},       {"", NULL},          {"encoder.module.fc", NULL},
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         const char *rest = fx_glob_after_root(cases[i].path);

@@ -131,8 +131,12 @@ static fxtap_status add_twice(size_t n_levels)
     for (size_t i = 0; i < n_levels; i++) {
         value = sg_list(g, FXTAP_V_LIST, 2, (fxtap_value[]){value, value});
     }
-    fxtap_node_desc desc = {.struct_size = sizeof desc, .op = FXTAP_OP_CALL_FUNCTION, .name = "n0", .target = "mine.f",
-                            .args = &value, .n_args = 1};
+    fxtap_node_desc desc = {.struct_size = sizeof desc,
+                            .op = FXTAP_OP_CALL_FUNCTION,
+                            .name = "n0",
+                            .target = "mine.f",
+                            .args = &value,
+                            .n_args = 1};
     fxtap_node node = 0;
     fxtap_status status = fxtap_graph_add_node(g, &desc, &node);
     if (status == FXTAP_OK) {
@@ -240,8 +244,12 @@ static void test_subgraphs(void **state)
             for (size_t i = 0; i < 4 && status == FXTAP_OK; i++) {
                 names[i] = by_node ? sg_ref(outer, node) : body;
             }
-            desc = (fxtap_node_desc){.struct_size = sizeof desc, .op = FXTAP_OP_CALL_FUNCTION, .name = "cond",
-                                     .target = "higher_order.cond", .args = names, .n_args = 4};
+            desc = (fxtap_node_desc){.struct_size = sizeof desc,
+                                     .op = FXTAP_OP_CALL_FUNCTION,
+                                     .name = "cond",
+                                     .target = "higher_order.cond",
+                                     .args = names,
+                                     .n_args = 4};
             status = status == FXTAP_OK ? fxtap_graph_add_node(outer, &desc, &node) : status;
             inner = outer;
         }
@@ -297,8 +305,12 @@ static void test_long_names(void **state)
             refs[i] = way == 3 ? tensor : sg_ref(g, node);
             names[i] = name;
         }
-        fxtap_node_desc desc = {.struct_size = sizeof desc, .op = FXTAP_OP_CALL_FUNCTION, .name = "y", .target = "y",
-                                .args = refs, .n_args = 10000};
+        fxtap_node_desc desc = {.struct_size = sizeof desc,
+                                .op = FXTAP_OP_CALL_FUNCTION,
+                                .name = "y",
+                                .target = "y",
+                                .args = refs,
+                                .n_args = 10000};
         if (way == 1) {
             desc.arg_names = names;
         }

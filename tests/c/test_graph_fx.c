@@ -47,10 +47,10 @@ static void test_strings(void **state)
     check_string("a\n\t\r\0\x1b", 6, "'a\\n\\t\\r\\x00\\x1b'");
     check_string("\xc3\xa9\xe4\xb8\xad\xf0\x9f\x98\x80", 9, "'\xc3\xa9\xe4\xb8\xad\xf0\x9f\x98\x80'");
     check_string("\xe2\x80\xa8", 3, "'\\u2028'");
-    check_string("\xff\"\n", 3, "'\\udcff\"\\n'");       /* as os.fsdecode() */
-    check_string("\xed\xa0\x80", 3, "'\\ud800'");        /* a lone surrogate */
-    check_string("\xed\xa0", 2, "'\\udced\\udca0'");     /* half of one */
-    check_string("\xc0\x80", 2, "'\\udcc0\\udc80'");     /* an overlong form */
+    check_string("\xff\"\n", 3, "'\\udcff\"\\n'");   /* as os.fsdecode() */
+    check_string("\xed\xa0\x80", 3, "'\\ud800'");    /* a lone surrogate */
+    check_string("\xed\xa0", 2, "'\\udced\\udca0'"); /* half of one */
+    check_string("\xc0\x80", 2, "'\\udcc0\\udc80'"); /* an overlong form */
 }
 
 static void test_numbers(void **state)
@@ -126,8 +126,8 @@ static void test_symbols(void **state)
     fxtap_graph *g = sg_graph(FXTAP_GRAPH_INFERENCE);
     sg_node(g, FXTAP_OP_PLACEHOLDER, "x", "x", 0, NULL, sg_tensor(g, FXTAP_FLOAT32, "cpu", "s1,s2"));
     sg_node(g, FXTAP_OP_PLACEHOLDER, "n", "n", 0, NULL, sg_sym(g, "s1"));
-    fxtap_value args[] = {sg_sym(g, "s1 + s2"), sg_sym(g, "Max(1, (s2//2))"), sg_sym(g, "s9"),
-                          sg_sym(g, "__import__('os')"), sg_sym(g, "exec(s1)"), sg_sym(g, "u0")};
+    fxtap_value args[] = {sg_sym(g, "s1 + s2"),          sg_sym(g, "Max(1, (s2//2))"), sg_sym(g, "s9"),
+                          sg_sym(g, "__import__('os')"), sg_sym(g, "exec(s1)"),        sg_sym(g, "u0")};
     fxtap_node item =
         sg_node(g, FXTAP_OP_CALL_FUNCTION, "item", "aten._local_scalar_dense.default", 0, NULL, sg_sym(g, "u0"));
     sg_node(g, FXTAP_OP_CALL_FUNCTION, "f", "operator.add", 6, args, 0);
@@ -149,20 +149,55 @@ static void test_symbols(void **state)
 static void test_what_may_be_called(void **state)
 {
     (void)state;
-    static const char *const good[] = {
-        "torch.ops.aten.add.Tensor", "torch.ops.prims.convert_element_type.default",
-        "torch.ops._c10d_functional.all_reduce.default", "torch.ops.aten.__and__.Tensor",
-        "torch.ops.higher_order.cond", "torch.ops.mine.f", "operator.getitem", "operator.mul", "math.floor",
-        "builtins.max", "torch.sym_max", "torch._sym_sqrt"};
-    static const char *const bad[] = {
-        "os.system", "subprocess.run", "builtins.eval", "builtins.exec", "builtins.__import__", "builtins.getattr",
-        "builtins.open", "operator.call", "operator.attrgetter", "operator.methodcaller", "operator.setitem",
-        "torch.load", "torch.save", "torch.hub.load", "torch.ops.load_library", "torch.ops.load_library.x",
-        "torch.ops.import_module.x", "torch.ops.aten", "torch.ops.aten.add.Tensor.x", "torch.ops.aten.__class__",
-        "torch.ops.__class__.mro", "torch.ops.aten.__init__.Tensor", "torch.ops.aten.add.__globals__",
-        "torch.ops.aten.add.", "torch.ops..add", "torch.ops.aten.a b", "torch.ops.aten.f().g", "math.__loader__",
-        "math", "operator", "", "mine.ops.f", "aten.add.Tensor", "torch.ops.aten.add\nimport os", "operator.add\n",
-        "torch.sym_max.x", "ops.aten.add"};
+    static const char *const good[] = {"torch.ops.aten.add.Tensor",
+                                       "torch.ops.prims.convert_element_type.default",
+                                       "torch.ops._c10d_functional.all_reduce.default",
+                                       "torch.ops.aten.__and__.Tensor",
+                                       "torch.ops.higher_order.cond",
+                                       "torch.ops.mine.f",
+                                       "operator.getitem",
+                                       "operator.mul",
+                                       "math.floor",
+                                       "builtins.max",
+                                       "torch.sym_max",
+                                       "torch._sym_sqrt"};
+    static const char *const bad[] = {"os.system",
+                                      "subprocess.run",
+                                      "builtins.eval",
+                                      "builtins.exec",
+                                      "builtins.__import__",
+                                      "builtins.getattr",
+                                      "builtins.open",
+                                      "operator.call",
+                                      "operator.attrgetter",
+                                      "operator.methodcaller",
+                                      "operator.setitem",
+                                      "torch.load",
+                                      "torch.save",
+                                      "torch.hub.load",
+                                      "torch.ops.load_library",
+                                      "torch.ops.load_library.x",
+                                      "torch.ops.import_module.x",
+                                      "torch.ops.aten",
+                                      "torch.ops.aten.add.Tensor.x",
+                                      "torch.ops.aten.__class__",
+                                      "torch.ops.__class__.mro",
+                                      "torch.ops.aten.__init__.Tensor",
+                                      "torch.ops.aten.add.__globals__",
+                                      "torch.ops.aten.add.",
+                                      "torch.ops..add",
+                                      "torch.ops.aten.a b",
+                                      "torch.ops.aten.f().g",
+                                      "math.__loader__",
+                                      "math",
+                                      "operator",
+                                      "",
+                                      "mine.ops.f",
+                                      "aten.add.Tensor",
+                                      "torch.ops.aten.add\nimport os",
+                                      "operator.add\n",
+                                      "torch.sym_max.x",
+                                      "ops.aten.add"};
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
         if (!fx_python_may_call(good[i])) {
             fail_msg("%s", good[i]);
@@ -181,8 +216,13 @@ static void test_hostile_targets(void **state)
     (void)state;
     fxtap_graph *g = sg_graph(FXTAP_GRAPH_INFERENCE);
     fxtap_value command = sg_text(g, FXTAP_V_STRING, "touch x");
-    fxtap_node_desc d = {.struct_size = sizeof d, .op = FXTAP_OP_CALL_FUNCTION, .name = "a",
-                         .target = "aten.add.Tensor", .target_python = "os.system", .args = &command, .n_args = 1};
+    fxtap_node_desc d = {.struct_size = sizeof d,
+                         .op = FXTAP_OP_CALL_FUNCTION,
+                         .name = "a",
+                         .target = "aten.add.Tensor",
+                         .target_python = "os.system",
+                         .args = &command,
+                         .n_args = 1};
     fxtap_node node;
     assert_int_equal(fxtap_graph_add_node(g, &d, &node), FXTAP_OK);
     sg_node(g, FXTAP_OP_CALL_FUNCTION, "b", "os.system", 1, &command, 0);
@@ -229,9 +269,10 @@ static void test_without_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_strings), cmocka_unit_test(test_numbers),        cmocka_unit_test(test_hostile_names),
-        cmocka_unit_test(test_symbols), cmocka_unit_test(test_without_memory),
-        cmocka_unit_test(test_what_may_be_called), cmocka_unit_test(test_hostile_targets),
+        cmocka_unit_test(test_strings),         cmocka_unit_test(test_numbers),
+        cmocka_unit_test(test_hostile_names),   cmocka_unit_test(test_symbols),
+        cmocka_unit_test(test_without_memory),  cmocka_unit_test(test_what_may_be_called),
+        cmocka_unit_test(test_hostile_targets),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -60,7 +60,8 @@ static void test_canonical(void **state)
     check_canonical("s77 +", "s#0+");
     check_canonical("f(s77", "f(s#0");
     check_canonical("", "");
-    check_canonical("\xff s77", "\xff" "s#0");
+    check_canonical("\xff s77", "\xff"
+                                "s#0");
 }
 
 static void test_canonical_bounds(void **state)
@@ -172,9 +173,12 @@ static fxtap_value meta_of(fxtap_graph *g, const disguise *d, uint32_t *seed, in
 static fxtap_value constant_of(fxtap_graph *g, uint32_t *seed, int change)
 {
     switch (next_random(seed) % 3) {
-    case 0: return sg_int(g, (int64_t)(next_random(seed) % 100) + (change == 3 ? 1000 : 0));
-    case 1: return sg_float(g, 1.5 * next_random(seed) + (change == 3 ? 0.25 : 0));
-    default: return sg_text(g, FXTAP_V_STRING, change == 3 ? "sum" : "mean");
+    case 0:
+        return sg_int(g, (int64_t)(next_random(seed) % 100) + (change == 3 ? 1000 : 0));
+    case 1:
+        return sg_float(g, 1.5 * next_random(seed) + (change == 3 ? 0.25 : 0));
+    default:
+        return sg_text(g, FXTAP_V_STRING, change == 3 ? "sum" : "mean");
     }
 }
 
@@ -211,9 +215,17 @@ static void add_call(fxtap_graph *g, const disguise *d, uint32_t *seed, unsigned
     fxtap_value wired = sg_ref(g, change == 5 ? (b + 1) % n_nodes : b);
     const char *names[2] = {change == 6 ? "other" : "alpha", "out"};
     fxtap_value values[2] = {change == 7 ? list[0] : value, wired};
-    fxtap_node_desc desc = {.struct_size = sizeof desc, .op = FXTAP_OP_CALL_FUNCTION, .name = name, .target = target,
-                            .args = args, .n_args = 3, .kwarg_names = names, .kwarg_values = values, .n_kwargs = 2,
-                            .stack_trace = trace, .module_path = d->path};
+    fxtap_node_desc desc = {.struct_size = sizeof desc,
+                            .op = FXTAP_OP_CALL_FUNCTION,
+                            .name = name,
+                            .target = target,
+                            .args = args,
+                            .n_args = 3,
+                            .kwarg_names = names,
+                            .kwarg_values = values,
+                            .n_kwargs = 2,
+                            .stack_trace = trace,
+                            .module_path = d->path};
     desc.target = change == 8 ? "aten.sub.Tensor" : target;
     desc.meta = meta_of(g, d, seed, change);
     sg_add(g, &desc);
@@ -397,10 +409,10 @@ static void test_without_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_canonical),         cmocka_unit_test(test_canonical_bounds),
+        cmocka_unit_test(test_canonical),          cmocka_unit_test(test_canonical_bounds),
         cmocka_unit_test(test_names_do_not_count), cmocka_unit_test(test_changes_count),
-        cmocka_unit_test(test_symbol_structure),  cmocka_unit_test(test_subgraphs_count),
-        cmocka_unit_test(test_constants),         cmocka_unit_test(test_without_memory),
+        cmocka_unit_test(test_symbol_structure),   cmocka_unit_test(test_subgraphs_count),
+        cmocka_unit_test(test_constants),          cmocka_unit_test(test_without_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -36,8 +36,14 @@ static fxtap_node call(fxtap_graph *g, const char *name, const char *target, con
     for (size_t i = 0; i < n_inputs; i++) {
         args[i] = sg_ref(g, inputs[i]);
     }
-    fxtap_node_desc d = {.struct_size = sizeof d, .op = FXTAP_OP_CALL_FUNCTION, .name = name, .target = target,
-                         .args = args, .n_args = n_inputs, .module_path = module, .module_type = "a.b.Linear"};
+    fxtap_node_desc d = {.struct_size = sizeof d,
+                         .op = FXTAP_OP_CALL_FUNCTION,
+                         .name = name,
+                         .target = target,
+                         .args = args,
+                         .n_args = n_inputs,
+                         .module_path = module,
+                         .module_type = "a.b.Linear"};
     d.meta = sg_tensor(g, FXTAP_FLOAT32, "cpu", "s1,4");
     return sg_add(g, &d);
 }
@@ -62,9 +68,16 @@ static void test_json(void **state)
 {
     (void)state;
     fxtap_graph *g = small();
-    fxtap_value args[] = {sg_int(g, INT64_MAX), sg_int(g, -5),  sg_float(g, -0.0), sg_float(g, (double)NAN),
-                          sg_none(g),           sg_bool(g, true), sg_text(g, FXTAP_V_STRING, "\"\n\x01"),
-                          sg_text(g, FXTAP_V_STRING, "\xff"), sg_text(g, FXTAP_V_BYTES, "ab"), sg_sym(g, "s1 + 1"),
+    fxtap_value args[] = {sg_int(g, INT64_MAX),
+                          sg_int(g, -5),
+                          sg_float(g, -0.0),
+                          sg_float(g, (double)NAN),
+                          sg_none(g),
+                          sg_bool(g, true),
+                          sg_text(g, FXTAP_V_STRING, "\"\n\x01"),
+                          sg_text(g, FXTAP_V_STRING, "\xff"),
+                          sg_text(g, FXTAP_V_BYTES, "ab"),
+                          sg_sym(g, "s1 + 1"),
                           sg_text(g, FXTAP_V_DTYPE, "torch.int8")};
     sg_node(g, FXTAP_OP_CALL_FUNCTION, "e\xff", "aten.e.default", sizeof args / sizeof *args, args, 0);
     fxtap_buffer text;
@@ -105,9 +118,18 @@ static void test_dot(void **state)
 static size_t some_stats(void *context, const char *node, const fxtap_print_stat **out)
 {
     static const fxtap_print_stat stats[] = {
-        {.place = "OUTPUT.0", .shape = "2, 3", .path = "/a<b.npy", .has_stats = true,
-         .stats = {.dtype = FXTAP_INT64, .has_range = true, .min_int = INT64_MIN, .max_int = INT64_MAX, .count = 6,
-                   .nan_count = 0, .mean = (double)NAN, .std = 0.5}},
+        {.place = "OUTPUT.0",
+         .shape = "2, 3",
+         .path = "/a<b.npy",
+         .has_stats = true,
+         .stats = {.dtype = FXTAP_INT64,
+                   .has_range = true,
+                   .min_int = INT64_MIN,
+                   .max_int = INT64_MAX,
+                   .count = 6,
+                   .nan_count = 0,
+                   .mean = (double)NAN,
+                   .std = 0.5}},
         {.place = "INPUT.0", .shape = "", .stats = {.dtype = FXTAP_FLOAT32}},
     };
     *out = stats;
@@ -122,8 +144,11 @@ static void test_html(void **state)
     fxtap_graph *g = small();
     call(g, "</script><img src=x onerror=alert(1)>&", "t<b>", "m<i>", 0, NULL);
     int n_calls = 0;
-    fxtap_print_options options = {.struct_size = sizeof options, .format = FXTAP_PRINT_HTML, .title = "<t>",
-                                   .stats = some_stats, .context = &n_calls};
+    fxtap_print_options options = {.struct_size = sizeof options,
+                                   .format = FXTAP_PRINT_HTML,
+                                   .title = "<t>",
+                                   .stats = some_stats,
+                                   .context = &n_calls};
     fxtap_buffer text;
     fxtap_buffer_init(&text);
     assert_int_equal(fxtap_graph_print(g, &options, &text), FXTAP_OK);
@@ -263,8 +288,15 @@ static void test_select_values(void **state)
     v[5] = sg_list(g, FXTAP_V_DICT, 2, v + 1);
     v[6] = sg_text(g, FXTAP_V_STRING, "s");
     const char *name = "k";
-    fxtap_node_desc d = {.struct_size = sizeof d, .op = FXTAP_OP_CALL_FUNCTION, .name = "f", .target = "aten.f.default",
-                         .args = v, .n_args = 7, .kwarg_names = &name, .kwarg_values = v + 1, .n_kwargs = 1};
+    fxtap_node_desc d = {.struct_size = sizeof d,
+                         .op = FXTAP_OP_CALL_FUNCTION,
+                         .name = "f",
+                         .target = "aten.f.default",
+                         .args = v,
+                         .n_args = 7,
+                         .kwarg_names = &name,
+                         .kwarg_values = v + 1,
+                         .n_kwargs = 1};
     sg_add(g, &d);
     fxtap_value result = sg_ref(g, 1);
     fxtap_value tuple = sg_list(g, FXTAP_V_TUPLE, 1, &result);
@@ -398,8 +430,8 @@ static void test_format_names(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_json),   cmocka_unit_test(test_dot),           cmocka_unit_test(test_modules),
-        cmocka_unit_test(test_select), cmocka_unit_test(test_select_values), cmocka_unit_test(test_format_names),
+        cmocka_unit_test(test_json),    cmocka_unit_test(test_dot),           cmocka_unit_test(test_modules),
+        cmocka_unit_test(test_select),  cmocka_unit_test(test_select_values), cmocka_unit_test(test_format_names),
         cmocka_unit_test(test_summary), cmocka_unit_test(test_support),       cmocka_unit_test(test_html),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

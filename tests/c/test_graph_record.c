@@ -36,15 +36,26 @@ static fxtap_status build_all(fxtap_graph **out)
     TRY(fxtap_graph_add_symbol(g, FXTAP_V_SYMINT, "s77 + 2", &hint, &shape[0]));
     TRY(fxtap_graph_add_int(g, 4, &shape[1]));
     static const float constant[2] = {0.9f, -0.0f};
-    fxtap_tensor_meta meta = {.struct_size = sizeof meta, .dtype = FXTAP_FLOAT32, .device = "npu:1", .is_fake = true,
-                              .shape = shape, .strides = shape, .n_dims = 2, .requires_grad = true};
+    fxtap_tensor_meta meta = {.struct_size = sizeof meta,
+                              .dtype = FXTAP_FLOAT32,
+                              .device = "npu:1",
+                              .is_fake = true,
+                              .shape = shape,
+                              .strides = shape,
+                              .n_dims = 2,
+                              .requires_grad = true};
     fxtap_value tensor;
     TRY(fxtap_graph_add_tensor(g, &meta, &tensor));
-    fxtap_node_desc in = {.struct_size = sizeof in, .op = FXTAP_OP_PLACEHOLDER, .name = "arg0_1", .target = "arg0_1",
-                          .meta = tensor};
+    fxtap_node_desc in = {
+        .struct_size = sizeof in, .op = FXTAP_OP_PLACEHOLDER, .name = "arg0_1", .target = "arg0_1", .meta = tensor};
     TRY(fxtap_graph_add_node(g, &in, &node));
-    meta = (fxtap_tensor_meta){.struct_size = sizeof meta, .dtype = FXTAP_FLOAT32, .device = "cpu",
-                               .layout = "torch.strided", .shape = shape + 1, .n_dims = 1, .bytes = constant,
+    meta = (fxtap_tensor_meta){.struct_size = sizeof meta,
+                               .dtype = FXTAP_FLOAT32,
+                               .device = "cpu",
+                               .layout = "torch.strided",
+                               .shape = shape + 1,
+                               .n_dims = 1,
+                               .bytes = constant,
                                .n_bytes = sizeof constant};
     TRY(fxtap_graph_add_tensor(g, &meta, &v[n++]));
     TRY(fxtap_graph_add_none(g, &v[n++]));
@@ -74,18 +85,29 @@ static fxtap_status build_all(fxtap_graph **out)
     TRY(fxtap_graph_add_items(g, FXTAP_V_SLICE, v, 3, &v[n++]));
     TRY(fxtap_graph_add_items(g, FXTAP_V_LIST, NULL, 0, &v[n++]));
     TRY(fxtap_graph_create(FXTAP_GRAPH_SUBGRAPH, &sub));
-    TRY(fxtap_graph_add_node(sub, &(fxtap_node_desc){.struct_size = sizeof in, .op = FXTAP_OP_OUTPUT,
-                                                     .name = "output", .target = "output"}, &node));
+    TRY(fxtap_graph_add_node(
+        sub, &(fxtap_node_desc){.struct_size = sizeof in, .op = FXTAP_OP_OUTPUT, .name = "output", .target = "output"},
+        &node));
     TRY(fxtap_graph_add_subgraph(g, sub, &v[n]));
     sub = NULL;
     n++;
     const char *arg_names[32] = {"self", NULL, "other"};
     const char *kwarg_names[] = {"alpha", "out"};
-    fxtap_node_desc call = {.struct_size = sizeof call, .op = FXTAP_OP_CALL_FUNCTION, .name = "add_1",
-                            .target = "aten.add.Tensor", .target_python = "torch.ops.aten.add.Tensor", .args = v,
-                            .n_args = n, .arg_names = arg_names, .kwarg_names = kwarg_names, .kwarg_values = v,
-                            .n_kwargs = 2, .meta = tensor, .module_path = "L['self'].fc",
-                            .module_type = "torch.nn.modules.linear.Linear", .flags = FXTAP_NODE_VIEW};
+    fxtap_node_desc call = {.struct_size = sizeof call,
+                            .op = FXTAP_OP_CALL_FUNCTION,
+                            .name = "add_1",
+                            .target = "aten.add.Tensor",
+                            .target_python = "torch.ops.aten.add.Tensor",
+                            .args = v,
+                            .n_args = n,
+                            .arg_names = arg_names,
+                            .kwarg_names = kwarg_names,
+                            .kwarg_values = v,
+                            .n_kwargs = 2,
+                            .meta = tensor,
+                            .module_path = "L['self'].fc",
+                            .module_type = "torch.nn.modules.linear.Linear",
+                            .flags = FXTAP_NODE_VIEW};
     call.stack_trace = "  File \"/m.py\", line 12, in forward\n    return self.fc(x)\n";
     TRY(fxtap_graph_add_node(g, &call, &node));
     TRY(fxtap_graph_add_int(g, 7, &v[0])); /* a value after the last node */
@@ -188,8 +210,12 @@ static void test_wrong_handles(void **state)
         assert_int_equal(fxtap_graph_add_items(g, FXTAP_V_LIST, &bad[i], 1, &v), FXTAP_E_INVALID);
         fxtap_tensor_meta meta = {.struct_size = sizeof meta, .shape = &bad[i], .n_dims = 1};
         assert_int_equal(fxtap_graph_add_tensor(g, &meta, &v), FXTAP_E_INVALID);
-        fxtap_node_desc d = {.struct_size = sizeof d, .op = FXTAP_OP_CALL_FUNCTION, .name = "n", .target = "t",
-                             .args = &bad[i], .n_args = 1};
+        fxtap_node_desc d = {.struct_size = sizeof d,
+                             .op = FXTAP_OP_CALL_FUNCTION,
+                             .name = "n",
+                             .target = "t",
+                             .args = &bad[i],
+                             .n_args = 1};
         assert_int_equal(fxtap_graph_add_node(g, &d, &node), FXTAP_E_INVALID);
         assert_int_equal(fxtap_value_kind_of(g, bad[i]), 0);
         assert_string_equal(fxtap_value_text(g, bad[i], NULL), "");
@@ -350,9 +376,9 @@ static void test_many_nodes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_round_trip),       cmocka_unit_test(test_wrong_handles),
-        cmocka_unit_test(test_bounds),           cmocka_unit_test(test_every_allocation),
-        cmocka_unit_test(test_damaged_bytes),    cmocka_unit_test(test_many_nodes),
+        cmocka_unit_test(test_round_trip),    cmocka_unit_test(test_wrong_handles),
+        cmocka_unit_test(test_bounds),        cmocka_unit_test(test_every_allocation),
+        cmocka_unit_test(test_damaged_bytes), cmocka_unit_test(test_many_nodes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -61,9 +61,8 @@ static void every_element_lands(void **state)
 static void borders_are_exact(void **state)
 {
     (void)state;
-    const double ranges[][2] = {{0, 1},        {-3, 4},       {1e-310, 3e-310}, {-DBL_MAX, DBL_MAX},
-                                {0, DBL_MIN},  {1e16, 2e16},  {-1e-3, 1e9},     {0.1, 0.1 + 1e-12},
-                                {0, DBL_MAX},  {-0.0, 5e-324}};
+    const double ranges[][2] = {{0, 1},       {-3, 4},      {1e-310, 3e-310},   {-DBL_MAX, DBL_MAX}, {0, DBL_MIN},
+                                {1e16, 2e16}, {-1e-3, 1e9}, {0.1, 0.1 + 1e-12}, {0, DBL_MAX},        {-0.0, 5e-324}};
     const size_t counts[] = {1, 2, 7, 64, 1000};
     static double values[3 * 1001];
     static uint64_t bins[1000], expected[1000];

@@ -105,7 +105,13 @@ static void test_headers_that_are_no_headers(void **state)
 {
     (void)state;
     static const char *const dictionaries[] = {
-        "", " ", "{", "}", "{}", "[]", "None",
+        "",
+        " ",
+        "{",
+        "}",
+        "{}",
+        "[]",
+        "None",
         "{'descr': '<f4', 'fortran_order': False, 'shape': (6)}",
         "{'descr': '<f4', 'fortran_order': False, 'shape': (6,}",
         "{'descr': '<f4', 'fortran_order': False, 'shape': (2 3)}",
@@ -548,7 +554,8 @@ static void test_hostile_text(void **state)
         fx_memory_fail_after(k == 0 ? 0 : -1);
         assert_int_equal(fxtap_npy_text(npy, &text), k == 0 ? FXTAP_E_NOMEM : FXTAP_OK);
     }
-    assert_string_equal(text, "\xef\xbf\xbd\xef\xbf\xbd" "a");
+    assert_string_equal(text, "\xef\xbf\xbd\xef\xbf\xbd"
+                              "a");
     fxtap_npy_close(npy);
     free(bytes);
 }

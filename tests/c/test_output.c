@@ -254,7 +254,9 @@ static void test_json_does_not_steer_a_terminal(void **state)
     fxtap_json json;
     fxtap_buffer_init(&buffer);
     fxtap_json_init(&json, &buffer, false);
-    fxtap_json_string(&json, NULL, "\xc2\x9b" "31m\xe2\x80\xae\xef\xbb\xbf\xe6\xbc\xa2\xf0\x9f\x98\x80");
+    fxtap_json_string(&json, NULL,
+                      "\xc2\x9b"
+                      "31m\xe2\x80\xae\xef\xbb\xbf\xe6\xbc\xa2\xf0\x9f\x98\x80");
     assert_string_equal(buffer.bytes, "\"\\u009b31m\\u202e\\ufeff\xe6\xbc\xa2\xf0\x9f\x98\x80\"");
     fxtap_buffer_clear(&buffer);
 }
@@ -523,7 +525,8 @@ int main(void)
         cmocka_unit_test(test_digits_are_rounded_as_printf_does),
         cmocka_unit_test(test_printf_writes_what_printf_writes),
         cmocka_unit_test(test_json_escapes_a_byte_anywhere),
-        cmocka_unit_test(test_reading_numbers), cmocka_unit_test(test_numbers_under_a_decimal_comma),
+        cmocka_unit_test(test_reading_numbers),
+        cmocka_unit_test(test_numbers_under_a_decimal_comma),
         cmocka_unit_test(test_json),
         cmocka_unit_test(test_json_pretty),
         cmocka_unit_test(test_json_too_deep),

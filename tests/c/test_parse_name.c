@@ -182,8 +182,10 @@ static void test_order(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_reads_names),           cmocka_unit_test(test_refuses_other_names),
-        cmocka_unit_test(test_time_stamps_read_back), cmocka_unit_test(test_reads_folders),
+        cmocka_unit_test(test_reads_names),
+        cmocka_unit_test(test_refuses_other_names),
+        cmocka_unit_test(test_time_stamps_read_back),
+        cmocka_unit_test(test_reads_folders),
         cmocka_unit_test(test_order),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -105,7 +105,8 @@ static void test_pickled_files_are_reported(void **state)
     static const char pickle[] = "cos\nsystem\n(S'touch marker'\ntR.";
     memcpy(bytes + 64, pickle, sizeof pickle);
     tree_write(tree_path(tree_root, "worldsize1_global_rank0/graph_1/0/"
-                               "none-aten.op.default.INPUT.1.20261129141540900000.npy"), bytes, 64 + sizeof pickle);
+                                    "none-aten.op.default.INPUT.1.20261129141540900000.npy"),
+               bytes, 64 + sizeof pickle);
     fxtap_reader *reader = sr_open(tree_root);
     fxtap_tensor_list *list = sr_list(reader, NULL);
     assert_int_equal(fxtap_tensor_list_count(list), 25);
@@ -229,8 +230,8 @@ static const float one[] = {1.0f};
 /* A file of node `node` run at second `second`. */
 static const char *add_file(const char *folder, const char *node, const char *place, unsigned second)
 {
-    const char *path = tree_path(tree_root, "%s/%s-aten.op.default.%s.202510170712%02u000000.npy", folder, node, place,
-                                 second);
+    const char *path =
+        tree_path(tree_root, "%s/%s-aten.op.default.%s.202510170712%02u000000.npy", folder, node, place, second);
     tree_write_floats(path, one, 1);
     return path;
 }
@@ -332,8 +333,8 @@ static void test_failed_and_partial_steps(void **state)
     assert_int_equal(graphs[0]->n_steps, 2);
     assert_int_equal(fxtap_reader_steps(reader, graphs[0], &steps, &n), FXTAP_OK);
     assert_int_equal(n, 5);
-    static const fxtap_step_state states[] = {FXTAP_STEP_WHOLE, FXTAP_STEP_WHOLE, FXTAP_STEP_FAILED,
-                                              FXTAP_STEP_FAILED, FXTAP_STEP_PARTIAL};
+    static const fxtap_step_state states[] = {FXTAP_STEP_WHOLE, FXTAP_STEP_WHOLE, FXTAP_STEP_FAILED, FXTAP_STEP_FAILED,
+                                              FXTAP_STEP_PARTIAL};
     static const int64_t numbers[] = {0, 1, 1, 1, -1};
     for (size_t i = 0; i < n; i++) {
         assert_int_equal(steps[i]->state, states[i]);

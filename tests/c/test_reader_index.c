@@ -79,10 +79,10 @@ static void test_tensors(void **state)
     sd_write(tree_root, 0, 2);
     fxtap_reader *reader = sr_open(tree_root);
     fxtap_tensor_list *list = sr_list(reader, NULL);
-    static const char *const names[] = {
-        "mul-aten.mul.Scalar.INPUT.0",    "mul-aten.mul.Scalar.INPUT.1",      "mul-aten.mul.Scalar.OUTPUT.0",
-        "sum_1-aten.sum.default.INPUT.0", "sum_1-aten.sum.default.INPUT.dim", "sum_1-aten.sum.default.INPUT.mode",
-        "sum_1-aten.sum.default.OUTPUT.0"};
+    static const char *const names[] = {"mul-aten.mul.Scalar.INPUT.0",      "mul-aten.mul.Scalar.INPUT.1",
+                                        "mul-aten.mul.Scalar.OUTPUT.0",     "sum_1-aten.sum.default.INPUT.0",
+                                        "sum_1-aten.sum.default.INPUT.dim", "sum_1-aten.sum.default.INPUT.mode",
+                                        "sum_1-aten.sum.default.OUTPUT.0"};
     assert_int_equal(fxtap_tensor_list_count(list), 14);
     for (size_t i = 0; i < 14; i++) {
         const fxtap_tensor_info *info = fxtap_tensor_list_at(list, i);
@@ -139,8 +139,8 @@ static void test_hashes_of_an_input(void **state)
     } others[] = {{1, "2"}, {1, "dim"}, {0, "0"}};
     for (size_t i = 0; i < 3; i++) {
         memset(hashes, 1, sizeof hashes);
-        assert_int_equal(
-            fxtap_reader_input_hashes(reader, nodes[others[i].node], others[i].position, steps, 2, hashes), FXTAP_OK);
+        assert_int_equal(fxtap_reader_input_hashes(reader, nodes[others[i].node], others[i].position, steps, 2, hashes),
+                         FXTAP_OK);
         assert_memory_equal(hashes, none, sizeof none);
     }
     fxtap_reader_close(reader);
@@ -213,7 +213,7 @@ static void test_a_run_without_graphs_is_not_the_latest(void **state)
     (void)state;
     sd_write(tree_root, 0, 1);
     sr_sql(tree_path(tree_root, INDEX), "INSERT INTO run SELECT 7, pid, host, started_us + 9, NULL, world_size, rank,"
-                                    " type, fxtap, versions, command FROM run");
+                                        " type, fxtap, versions, command FROM run");
     fxtap_reader *reader = sr_open(tree_root);
     assert_int_equal(fxtap_reader_run_count(reader, 0), 2);
     assert_int_equal(sr_count(reader, NULL), 7);
@@ -383,8 +383,11 @@ static void leave_a_log(const char *path)
     assert_int_equal(sqlite3_open(path, &writer), SQLITE_OK);
     sqlite3_db_config(writer, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
     int keep = 1;
-    assert_int_equal(sqlite3_exec(writer, "PRAGMA wal_autocheckpoint=0; PRAGMA journal_mode=WAL;"
-                                          " UPDATE node SET module_path = 'in the log'", NULL, NULL, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(writer,
+                                  "PRAGMA wal_autocheckpoint=0; PRAGMA journal_mode=WAL;"
+                                  " UPDATE node SET module_path = 'in the log'",
+                                  NULL, NULL, NULL),
+                     SQLITE_OK);
     sqlite3_file_control(writer, "main", SQLITE_FCNTL_PERSIST_WAL, &keep);
     assert_int_equal(sqlite3_close(writer), SQLITE_OK);
     assert_int_equal(access(tree_path(tree_root, INDEX "-wal"), F_OK), 0);
@@ -433,8 +436,10 @@ static void test_a_log_of_a_process_that_is_alive(void **state)
         sqlite3 *writer;
         char byte = 0;
         bool ok = sqlite3_open(tree_path(tree_root, INDEX), &writer) == SQLITE_OK &&
-                  sqlite3_exec(writer, "PRAGMA wal_autocheckpoint=0; PRAGMA journal_mode=WAL;"
-                                       " UPDATE node SET module_path = 'in the log'", NULL, NULL, NULL) == SQLITE_OK;
+                  sqlite3_exec(writer,
+                               "PRAGMA wal_autocheckpoint=0; PRAGMA journal_mode=WAL;"
+                               " UPDATE node SET module_path = 'in the log'",
+                               NULL, NULL, NULL) == SQLITE_OK;
         ok = write(ready[1], &byte, 1) == 1 && read(done[0], &byte, 1) == 1 && ok;
         _exit(ok ? 0 : 1);
     }
@@ -492,10 +497,12 @@ static void test_rows_in_any_order(void **state)
     static const char *const orders[] = {"id", "1000 - id", "(id * 7) % 11 + 100"};
     for (size_t i = 0; i < sizeof orders / sizeof orders[0]; i++) {
         char sql[400];
-        snprintf(sql, sizeof sql, "CREATE TEMP TABLE moved AS SELECT id, %s AS new FROM node;"
-                                  " UPDATE node SET id = -(SELECT new FROM moved m WHERE m.id = node.id);"
-                                  " UPDATE slot SET node_id = (SELECT new FROM moved m WHERE m.id = node_id);"
-                                  " UPDATE node SET id = -id", orders[i]);
+        snprintf(sql, sizeof sql,
+                 "CREATE TEMP TABLE moved AS SELECT id, %s AS new FROM node;"
+                 " UPDATE node SET id = -(SELECT new FROM moved m WHERE m.id = node.id);"
+                 " UPDATE slot SET node_id = (SELECT new FROM moved m WHERE m.id = node_id);"
+                 " UPDATE node SET id = -id",
+                 orders[i]);
         sr_sql(tree_path(tree_root, INDEX), sql);
         fxtap_reader *reader = sr_open(tree_root);
         fxtap_tensor_query query = sr_query_all();

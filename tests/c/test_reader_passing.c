@@ -189,8 +189,10 @@ static sqlite3 *lock_index(const char *mode)
 {
     sqlite3 *other = NULL;
     char sql[200];
-    snprintf(sql, sizeof sql, "PRAGMA journal_mode=%s; PRAGMA locking_mode=EXCLUSIVE; BEGIN EXCLUSIVE;"
-                              " UPDATE run SET pid = pid + 1", mode);
+    snprintf(sql, sizeof sql,
+             "PRAGMA journal_mode=%s; PRAGMA locking_mode=EXCLUSIVE; BEGIN EXCLUSIVE;"
+             " UPDATE run SET pid = pid + 1",
+             mode);
     assert_int_equal(sqlite3_open(tree_path(tree_root, INDEX), &other), SQLITE_OK);
     assert_int_equal(sqlite3_exec(other, sql, NULL, NULL, NULL), SQLITE_OK);
     return other;

@@ -437,8 +437,12 @@ static void integers_of_every_length(void **state)
 {
     (void)state;
     const int_kind kinds[] = {
-        {FXTAP_BOOL, 0, 1},           {FXTAP_UINT8, 0, UINT8_MAX},         {FXTAP_INT8, INT8_MIN, INT8_MAX},
-        {FXTAP_UINT16, 0, UINT16_MAX}, {FXTAP_INT16, INT16_MIN, INT16_MAX}, {FXTAP_UINT32, 0, UINT32_MAX},
+        {FXTAP_BOOL, 0, 1},
+        {FXTAP_UINT8, 0, UINT8_MAX},
+        {FXTAP_INT8, INT8_MIN, INT8_MAX},
+        {FXTAP_UINT16, 0, UINT16_MAX},
+        {FXTAP_INT16, INT16_MIN, INT16_MAX},
+        {FXTAP_UINT32, 0, UINT32_MAX},
         {FXTAP_INT32, INT32_MIN, INT32_MAX},
         {FXTAP_INT64, -(INT64_C(1) << 52), INT64_C(1) << 52},
         {FXTAP_INT64, INT32_MIN, INT32_MAX},

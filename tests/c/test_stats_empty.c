@@ -18,9 +18,9 @@ static fxtap_stats stats_at(fx_cpu_level level, fxtap_dtype dtype, const void *d
 
 static void check_level(fx_cpu_level level)
 {
-    static const fxtap_dtype dtypes[] = {FXTAP_BOOL,      FXTAP_UINT8,     FXTAP_INT8,      FXTAP_INT64,
-                                         FXTAP_UINT64,    FXTAP_FLOAT16,   FXTAP_BFLOAT16,  FXTAP_FLOAT32,
-                                         FXTAP_FLOAT64,   FXTAP_COMPLEX32, FXTAP_COMPLEX64, FXTAP_COMPLEX128,
+    static const fxtap_dtype dtypes[] = {FXTAP_BOOL,         FXTAP_UINT8,     FXTAP_INT8,      FXTAP_INT64,
+                                         FXTAP_UINT64,       FXTAP_FLOAT16,   FXTAP_BFLOAT16,  FXTAP_FLOAT32,
+                                         FXTAP_FLOAT64,      FXTAP_COMPLEX32, FXTAP_COMPLEX64, FXTAP_COMPLEX128,
                                          FXTAP_FLOAT8_E4M3FN};
     unsigned char ones[67 * 16]; /* all bits: NaN in every type of float */
     memset(ones, 0xff, sizeof ones);

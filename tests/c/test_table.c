@@ -2,8 +2,8 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "util/table.h"
 #include "support_cmocka.h"
+#include "util/table.h"
 
 typedef struct item {
     fxtap_hash128 key;

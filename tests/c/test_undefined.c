@@ -54,16 +54,16 @@ static void bytes_that_are_no_ranges(void **state)
         const char *bytes;
         size_t length;
     } bad[] = {
-        {"\x00\x00\x03", 3},                                             /* no elements */
-        {"\x00\x01\x00", 3},                                             /* of no kind */
-        {"\x00\x01\x04", 3},                                             /* of an unknown one */
-        {"\x00\x0b\x03", 3},                                             /* beyond the end */
+        {"\x00\x00\x03", 3}, /* no elements */
+        {"\x00\x01\x00", 3}, /* of no kind */
+        {"\x00\x01\x04", 3}, /* of an unknown one */
+        {"\x00\x0b\x03", 3}, /* beyond the end */
         {"\x0a\x01\x03", 3},
         {"\x00\x05\x03\x05\x01\x03", 6},
         {"\x00\x01", 2},
-        {"\x00\xff\xff\xff\xff\xff\xff\xff\xff\xff\x02\x03", 12},        /* more than 64 bits */
+        {"\x00\xff\xff\xff\xff\xff\xff\xff\xff\xff\x02\x03", 12}, /* more than 64 bits */
         {"\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x00\x01\x03", 13},
-        {"\x01\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01\x03", 12},        /* the sum wraps */
+        {"\x01\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01\x03", 12}, /* the sum wraps */
     };
     fx_arena arena;
     fx_arena_init(&arena);
@@ -127,8 +127,12 @@ typedef struct side {
 static fxtap_status submit_ranges(fxtap_call *call, fxtap_slot slot, const fxtap_view *view,
                                   const fxtap_undefined_range *ranges, size_t n)
 {
-    fxtap_submission submission = {.struct_size = sizeof submission, .slot = slot, .stamp_us = fxtap_call_stamp(call),
-                                   .view = *view, .undefined = ranges, .n_undefined = n};
+    fxtap_submission submission = {.struct_size = sizeof submission,
+                                   .slot = slot,
+                                   .stamp_us = fxtap_call_stamp(call),
+                                   .view = *view,
+                                   .undefined = ranges,
+                                   .n_undefined = n};
     assert_int_equal(fxtap_call_reserve(call, 24, true), FXTAP_OK);
     return fxtap_call_submit(call, &submission, NULL);
 }
@@ -141,7 +145,10 @@ static void write_side(const char *root, fxtap_dump_type type, const side *from)
     fxtap_dump *dump = ss_open(&options);
     fxtap_capture *capture = ss_capture(dump, 1, 1);
     fxtap_call *call = ss_begin(capture);
-    fxtap_view view = {.data = from->values, .dtype = FXTAP_FLOAT32, .ndim = 2, .shape = shape,
+    fxtap_view view = {.data = from->values,
+                       .dtype = FXTAP_FLOAT32,
+                       .ndim = 2,
+                       .shape = shape,
                        .strides = from->is_column_major ? columns : NULL};
     assert_int_equal(submit_ranges(call, ss_slot(capture, 0, FXTAP_OUTPUT, "0"), &view, from->ranges, from->n_ranges),
                      FXTAP_OK);
@@ -235,8 +242,8 @@ static void orders_of_the_files(void **state)
 {
     const sides *both = *state;
     const side rows = {.values = {1, 2, 3, 40, 5, 6}, .ranges = {{3, 1, UNWRITTEN}}, .n_ranges = 1};
-    const side columns = {.values = {1, 99, 2, 5, 3, 6}, .ranges = {{1, 1, UNWRITTEN}}, .n_ranges = 1,
-                          .is_column_major = true};
+    const side columns = {
+        .values = {1, 99, 2, 5, 3, 6}, .ranges = {{1, 1, UNWRITTEN}}, .n_ranges = 1, .is_column_major = true};
     side other = columns;
     other.values[1] = -7;
     expect(both, FXTAP_DUMP_NPY, &rows, &columns, FXTAP_SAME, 1);
@@ -323,8 +330,14 @@ static void a_view_in_the_place_of_the_table_is_not_asked(void **state)
 
 static fxtap_note note_of(fxtap_finding_kind kind, const char *position)
 {
-    return (fxtap_note){.struct_size = sizeof(fxtap_note), .kind = kind, .node = 1, .stamp_us = 1, .position = position,
-                        .arg_name = "x", .count = 2, .total = 6};
+    return (fxtap_note){.struct_size = sizeof(fxtap_note),
+                        .kind = kind,
+                        .node = 1,
+                        .stamp_us = 1,
+                        .position = position,
+                        .arg_name = "x",
+                        .count = 2,
+                        .total = 6};
 }
 
 static void write_findings(const char *root, unsigned n_steps)

@@ -25,9 +25,20 @@ static void test_every_code_point_goes_there_and_back(void **state)
 static void test_what_is_no_utf8(void **state)
 {
     (void)state;
-    static const char *const bad[] = {"\x80", "\xff", "\xc0\x80", "\xc1\xbf", "\xe0\x80\x80", "\xe0\x9f\xbf",
-                                      "\xed\xa0\x80", "\xf0\x80\x80\x80", "\xf0\x8f\xbf\xbf", "\xf4\x90\x80\x80",
-                                      "\xf5\x80\x80\x80", "\xc3\x28", "\xe2\x82\x28", "\xf0\x9f\x98\x28"};
+    static const char *const bad[] = {"\x80",
+                                      "\xff",
+                                      "\xc0\x80",
+                                      "\xc1\xbf",
+                                      "\xe0\x80\x80",
+                                      "\xe0\x9f\xbf",
+                                      "\xed\xa0\x80",
+                                      "\xf0\x80\x80\x80",
+                                      "\xf0\x8f\xbf\xbf",
+                                      "\xf4\x90\x80\x80",
+                                      "\xf5\x80\x80\x80",
+                                      "\xc3\x28",
+                                      "\xe2\x82\x28",
+                                      "\xf0\x9f\x98\x28"};
     for (size_t i = 0; i < COUNT_OF(bad); i++) {
         size_t used = 9;
         assert_int_equal(fx_utf8_decode(bad[i], strlen(bad[i]), &used), 0);

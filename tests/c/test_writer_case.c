@@ -19,7 +19,7 @@ static int compare_texts(const void *a, const void *b)
 /* The folder has n files, and no two names are equal when case-folded. */
 static void expect_folded_apart(const char *path, size_t n)
 {
-    char (*folded)[256] = calloc(n, sizeof *folded);
+    char(*folded)[256] = calloc(n, sizeof *folded);
     DIR *folder = opendir(path);
     size_t count = 0;
     assert_non_null(folder);
@@ -42,8 +42,20 @@ static void expect_folded_apart(const char *path, size_t n)
 static void test_names_on_any_file_system(void **state)
 {
     (void)state;
-    const char *const names[] = {"Relu", "relu", "RELU", "\xc3\xa9", "\xc3\x89", "e\xcc\x81", "Stra\xc3\x9f" "e",
-                                 "STRASSE", "\xe2\x84\xaa", "k", "relu-aten.relu.default.INPUT.0", "a/b", "A/B"};
+    const char *const names[] = {"Relu",
+                                 "relu",
+                                 "RELU",
+                                 "\xc3\xa9",
+                                 "\xc3\x89",
+                                 "e\xcc\x81",
+                                 "Stra\xc3\x9f"
+                                 "e",
+                                 "STRASSE",
+                                 "\xe2\x84\xaa",
+                                 "k",
+                                 "relu-aten.relu.default.INPUT.0",
+                                 "a/b",
+                                 "A/B"};
     const char *const positions[] = {"0", "alpha", "Alpha", "ALPHA.0", "alpha.0", "\xc3\xa9", "\xc3\x89", "a/b", "A/b"};
     const size_t n = COUNT_OF(names), n_positions = COUNT_OF(positions);
     static float values[COUNT_OF(names) * COUNT_OF(positions)];

@@ -184,9 +184,11 @@ static void test_views(void **state)
     fxtap_dump_close(dump);
     assert_int_equal(ss_check(root), 5);
     assert_string_equal(ss_text(root, "SELECT shape || ' ' || fortran FROM value v JOIN tensor t ON v.id = t.value_id"
-                                      " JOIN slot s ON s.id = slot_id WHERE s.position = '1'"), "3,2 1");
+                                      " JOIN slot s ON s.id = slot_id WHERE s.position = '1'"),
+                        "3,2 1");
     assert_string_equal(ss_text(root, "SELECT shape || ' ' || strides || ' ' || bytes FROM tensors WHERE position ="
-                                      " '4'"), "3 2 12");
+                                      " '4'"),
+                        "3 2 12");
     assert_int_equal(ss_int(root, "SELECT count(*) FROM tensors WHERE file IS NOT NULL"), 5);
     tree_remove(root);
 }
@@ -293,7 +295,8 @@ static void test_frozen_clock(void **state)
     assert_int_equal(ss_int(root, "SELECT max(stamp_us) - min(stamp_us) FROM tensor"), 3);
     /* The files of one run of one node share their stamp, also a later one. */
     assert_int_equal(ss_int(root, "SELECT max(n) FROM (SELECT count(DISTINCT stamp_us) AS n FROM tensors"
-                                  " GROUP BY run, step, node)"), 1);
+                                  " GROUP BY run, step, node)"),
+                     1);
     tree_remove(root);
 }
 
@@ -317,7 +320,8 @@ static void test_a_node_that_runs_twice(void **state)
     fxtap_dump_close(dump);
     assert_int_equal(ss_check(root), 4);
     assert_string_equal(ss_text(root, "SELECT group_concat((stamp_us % 1000) || ' ' || max, ',') FROM (SELECT * FROM"
-                                      " tensors ORDER BY stamp_us, io)"), "258 1.0,258 2.0,259 3.0,259 4.0");
+                                      " tensors ORDER BY stamp_us, io)"),
+                        "258 1.0,258 2.0,259 3.0,259 4.0");
     tree_remove(root);
 }
 

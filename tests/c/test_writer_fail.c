@@ -301,8 +301,8 @@ static int faulty_close(int fd)
 static void install_faults(void)
 {
     real = fx_system;
-    fx_system = (fx_system_calls){faulty_openat, faulty_mkdirat, faulty_writev,
-                                  faulty_linkat, faulty_rename,  faulty_close};
+    fx_system =
+        (fx_system_calls){faulty_openat, faulty_mkdirat, faulty_writev, faulty_linkat, faulty_rename, faulty_close};
 }
 
 /* The n-th call fails, for each n until none does: one clear error, or none (links are optional). */
@@ -465,13 +465,10 @@ static void test_each_allocation_fails(void **state)
     fxtap_graph *graph = NULL;
     fxtap_node node;
     assert_int_equal(fxtap_graph_create(FXTAP_GRAPH_INFERENCE, &graph), FXTAP_OK);
-    fxtap_node_desc desc = {
-        .struct_size = sizeof desc, .op = FXTAP_OP_PLACEHOLDER, .name = "x", .target = "x"};
+    fxtap_node_desc desc = {.struct_size = sizeof desc, .op = FXTAP_OP_PLACEHOLDER, .name = "x", .target = "x"};
     assert_int_equal(fxtap_graph_add_node(graph, &desc, &node), FXTAP_OK);
-    desc = (fxtap_node_desc){.struct_size = sizeof desc,
-                             .op = FXTAP_OP_CALL_FUNCTION,
-                             .name = "relu",
-                             .target = "aten.relu.default"};
+    desc = (fxtap_node_desc){
+        .struct_size = sizeof desc, .op = FXTAP_OP_CALL_FUNCTION, .name = "relu", .target = "aten.relu.default"};
     assert_int_equal(fxtap_graph_add_node(graph, &desc, &node), FXTAP_OK);
     int n_failed = 0;
     size_t n_descriptors = ss_count_descriptors();

@@ -9,10 +9,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "writer/dump.h"
 #include "support_cmocka.h"
 #include "support_store.h"
 #include "support_tree.h"
+#include "writer/dump.h"
 
 #define INDEX "worldsize1_global_rank0/fxtap.db"
 

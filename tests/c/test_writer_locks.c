@@ -11,10 +11,10 @@
 #include <unistd.h>
 
 #include "fxtap/reader.h"
-#include "writer/dump.h"
 #include "support_cmocka.h"
 #include "support_store.h"
 #include "support_tree.h"
+#include "writer/dump.h"
 
 #define INDEX "worldsize1_global_rank0/fxtap.db"
 

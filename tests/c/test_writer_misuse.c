@@ -1,6 +1,6 @@
 /* Wrong use of the writer: each is an error with a reason; nothing leaks or crashes. */
-#include <stdlib.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>

@@ -3,11 +3,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "writer/dump.h"
 #include "support_cmocka.h"
 #include "support_store.h"
 #include "support_tree.h"
 #include "util/system.h"
+#include "writer/dump.h"
 
 #define PATIENCE_S 10
 #define ROOM_BYTES 4096
@@ -95,11 +95,11 @@ static void expect_submit_wakes(int32_t n_threads)
     ss_floats(first, ss_slot(capture, 0, FXTAP_INPUT, "0"), 1, values, 1); /* the workers start, and are idle again */
     assert_int_equal(fxtap_call_end(first, NULL), FXTAP_OK);
     fxtap_call *call = ss_begin(capture);
-    fxtap_submission submission = {.struct_size = sizeof submission,
-                                   .slot = ss_slot(capture, 0, FXTAP_OUTPUT, "0"),
-                                   .stamp_us = 1,
-                                   .view = {.data = values, .dtype = FXTAP_FLOAT32, .ndim = 1,
-                                            .shape = (int64_t[]){ROOM_BYTES / sizeof(float)}}};
+    fxtap_submission submission = {
+        .struct_size = sizeof submission,
+        .slot = ss_slot(capture, 0, FXTAP_OUTPUT, "0"),
+        .stamp_us = 1,
+        .view = {.data = values, .dtype = FXTAP_FLOAT32, .ndim = 1, .shape = (int64_t[]){ROOM_BYTES / sizeof(float)}}};
     assert_int_equal(fxtap_call_reserve(call, ROOM_BYTES, true), FXTAP_OK);
     start(&other, dump);
     assert_int_equal(fxtap_call_submit(call, &submission, NULL), FXTAP_OK);

@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "writer/steps.h"
 #include "support_cmocka.h"
 #include "support_store.h"
 #include "support_tree.h"
+#include "writer/steps.h"
 
 #define GRAPH "worldsize1_global_rank0/graph_1"
 #define STATES                                                                                                         \

@@ -4,13 +4,20 @@
 #define N_OF(table) (sizeof(table) / sizeof((table)[0]))
 
 /* A number meets the tensor as in torch: an int tensor and 2.5 compare as floats. */
-#define SCALAR_AS_TORCH(target, ge) \
-    {"aten." target ".Scalar", "self, other", "d = common(self, other); " ge "(to(self, d), const(other, d))", false}
-#define TENSOR_AS_TORCH(target, ge) \
-    {"aten." target ".Tensor", "self, other", \
-     "d = common(self, other); if d == bool { d = f32 } x = to(self, d); y = to(other, d); " ge "(x, y)", false}
-#define LOGICAL(aten, ge) \
-    {"aten." aten ".default", "self, other", "x = to(self, bool); y = to(other, bool); " ge "(x, y)", false}
+#define SCALAR_AS_TORCH(target, ge)                                                                                    \
+    {                                                                                                                  \
+        "aten." target ".Scalar", "self, other", "d = common(self, other); " ge "(to(self, d), const(other, d))",      \
+            false                                                                                                      \
+    }
+#define TENSOR_AS_TORCH(target, ge)                                                                                    \
+    {                                                                                                                  \
+        "aten." target ".Tensor", "self, other",                                                                       \
+            "d = common(self, other); if d == bool { d = f32 } x = to(self, d); y = to(other, d); " ge "(x, y)", false \
+    }
+#define LOGICAL(aten, ge)                                                                                              \
+    {                                                                                                                  \
+        "aten." aten ".default", "self, other", "x = to(self, bool); y = to(other, bool); " ge "(x, y)", false         \
+    }
 
 static const fx_recipe RECIPES[] = {
     SCALAR_AS_TORCH("eq", "Equal"),
@@ -21,11 +28,12 @@ static const fx_recipe RECIPES[] = {
     {"aten.le.Scalar", "self, other",
      "d = promote(dtype(self), dtype(other));"
      "if dtype(self) == dtype(other) { return LessEqual(self, other) }"
-     "LessEqual(to(self, d), const(other, d))", false},
+     "LessEqual(to(self, d), const(other, d))",
+     false},
     {"aten.eq.Tensor", "self, other",
      "if dtype(self) != dtype(other) { raise('Inputs data type mismatch') } Equal(self, other)", false},
-    {"aten.ne.Tensor", "self, other",
-     "d = common(self, other); x = to(self, d); y = to(other, d); NotEqual(x, y)", false},
+    {"aten.ne.Tensor", "self, other", "d = common(self, other); x = to(self, d); y = to(other, d); NotEqual(x, y)",
+     false},
     TENSOR_AS_TORCH("gt", "Greater"),
     TENSOR_AS_TORCH("ge", "GreaterEqual"),
     TENSOR_AS_TORCH("le", "LessEqual"),

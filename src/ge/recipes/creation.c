@@ -9,8 +9,7 @@ static const fx_recipe RECIPES[] = {
     {"aten.full.default", "size, fill_value, " FACTORY,
      "if islist(size) and len(size) == 0 { return to(fill_value, out) } Fill(size, const(fill_value, out))", false},
     {"aten.full_like.default", "self, fill_value, " FACTORY ", memory_format=None",
-     "s = Shape(self); if dtype != None { x = to(self, dtype) } v = Cast(fill_value, dst_type=out); Fill(s, v)",
-     false},
+     "s = Shape(self); if dtype != None { x = to(self, dtype) } v = Cast(fill_value, dst_type=out); Fill(s, v)", false},
     {"aten.new_full.default", "self, size, fill_value, " FACTORY, "Fill(size, const(fill_value, out))", false},
     {"aten.new_ones.default", "self, size, " FACTORY, "Fill(size, Cast(1.0, dst_type=out))", false},
     {"aten.new_zeros.default", "self, size, " FACTORY, "Fill(size, Cast(0.0, dst_type=out))", false},
@@ -21,12 +20,13 @@ static const fx_recipe RECIPES[] = {
      "if not (memory_format in [None, 'torch.contiguous_format']) {"
      "  raise('torch.ops.aten.empty.memory_format is only supported contiguous_format now.')"
      "}"
-     "Fill(size, Cast(0.0, dst_type=out))", false},
+     "Fill(size, Cast(0.0, dst_type=out))",
+     false},
     {"aten.empty_like.default", "self, " FACTORY ", memory_format=None",
      "s = Shape(self); Fill(s, Cast(0.0, dst_type=out))", false},
     {"aten.ones.default", "size, " FACTORY, "Fill(size, const(1, out))", false},
-    {"aten.zeros.default", "size, " FACTORY,
-     "dtype == None ? Fill(size, 0.0) : Fill(size, Cast(0.0, dst_type=dtype))", false},
+    {"aten.zeros.default", "size, " FACTORY, "dtype == None ? Fill(size, 0.0) : Fill(size, Cast(0.0, dst_type=dtype))",
+     false},
     {"aten.ones_like.default", "self, " FACTORY ", memory_format=None", "OnesLike(to(self, out))", false},
     {"aten.zeros_like.default", "self, " FACTORY ", memory_format=None", "ZerosLike(to(self, out))", false},
     {"aten.zero.default", "self", "ZerosLike(self)", false},

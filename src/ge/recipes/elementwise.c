@@ -4,14 +4,28 @@
 #define N_OF(table) (sizeof(table) / sizeof((table)[0]))
 
 /* One operand, as it is; or in the result's dtype. */
-#define UNARY(aten, ge) {"aten." aten ".default", "self", ge "(self)", false}
-#define UNARY_OUT(aten, ge) {"aten." aten ".out", "self", ge "(self)", false}
-#define UNARY_TO(aten, ge) {"aten." aten ".default", "self", ge "(to(self, out))", false}
-#define ROUNDING(aten, ge) \
-    {"aten." aten ".default", "self", "Cast(" ge "(self), dst_type=out)", false}
+#define UNARY(aten, ge)                                                                                                \
+    {                                                                                                                  \
+        "aten." aten ".default", "self", ge "(self)", false                                                            \
+    }
+#define UNARY_OUT(aten, ge)                                                                                            \
+    {                                                                                                                  \
+        "aten." aten ".out", "self", ge "(self)", false                                                                \
+    }
+#define UNARY_TO(aten, ge)                                                                                             \
+    {                                                                                                                  \
+        "aten." aten ".default", "self", ge "(to(self, out))", false                                                   \
+    }
+#define ROUNDING(aten, ge)                                                                                             \
+    {                                                                                                                  \
+        "aten." aten ".default", "self", "Cast(" ge "(self), dst_type=out)", false                                     \
+    }
 /* Two operands in the result's dtype. */
 #define BINARY_BODY(ge) "x = to(self, out); y = to(other, out); " ge "(x, y)"
-#define BINARY(target, ge) {"aten." target, "self, other", BINARY_BODY(ge), false}
+#define BINARY(target, ge)                                                                                             \
+    {                                                                                                                  \
+        "aten." target, "self, other", BINARY_BODY(ge), false                                                          \
+    }
 
 #define NAN_TO_NUM                                                                                                     \
     "if posinf == None or neginf == None { raise('must be real number, not NoneType') }"                               \

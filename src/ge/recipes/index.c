@@ -3,9 +3,9 @@
 
 #define N_OF(table) (sizeof(table) / sizeof((table)[0]))
 
-#define INDEX \
-    "mask = []; list = [];" \
-    "for i in indices { if i == None { mask = mask + [0] } else { mask = mask + [1]; list = list + [to(i, i64)] } }" \
+#define INDEX                                                                                                          \
+    "mask = []; list = [];"                                                                                            \
+    "for i in indices { if i == None { mask = mask + [0] } else { mask = mask + [1]; list = list + [to(i, i64)] } }"   \
     "IndexByTensor(self, list, indices_mask=mask)"
 
 static const fx_recipe RECIPES[] = {

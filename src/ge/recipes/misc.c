@@ -4,9 +4,9 @@
 #define N_OF(table) (sizeof(table) / sizeof((table)[0]))
 
 /* Real and imaginary part side by side, permuted, and apart again: a complex Transpose. */
-#define COMPLEX_PERMUTE(x) \
-    "re = Real(" x "); im = Imag(" x "); p = Permute(Pack([re, im], N=2, axis=-1), order=order);" \
-    "a, b = SplitV(p, [1, -1], -1, num_split=2); a = Squeeze(a, axis=[-1]); b = Squeeze(b, axis=[-1]);" \
+#define COMPLEX_PERMUTE(x)                                                                                             \
+    "re = Real(" x "); im = Imag(" x "); p = Permute(Pack([re, im], N=2, axis=-1), order=order);"                      \
+    "a, b = SplitV(p, [1, -1], -1, num_split=2); a = Squeeze(a, axis=[-1]); b = Squeeze(b, axis=[-1]);"                \
     "a = Cast(a, dst_type=f32); b = Cast(b, dst_type=f32); z = Complex(a, b);"
 
 static const fx_recipe RECIPES[] = {

@@ -4,24 +4,28 @@
 #define N_OF(table) (sizeof(table) / sizeof((table)[0]))
 
 /* kernel, stride and padding of two dimensions each; a stride that is not given is the kernel. */
-#define WINDOW2 \
+#define WINDOW2                                                                                                        \
     "k = len(kernel_size) == 1 ? kernel_size * 2 : kernel_size; s = stride ? stride : k; s = len(s) == 1 ? s * 2 : s;" \
     "p = islist(padding) ? padding : [padding]; p = len(p) == 1 ? p * 2 : p;"
-#define WINDOW3 \
+#define WINDOW3                                                                                                        \
     "k = len(kernel_size) == 1 ? kernel_size * 3 : kernel_size; s = stride ? stride : k; s = len(s) == 1 ? s * 3 : s;" \
-    "p = islist(padding) ? padding : [padding]; p = len(p) == 1 ? p * 3 : p;" \
+    "p = islist(padding) ? padding : [padding]; p = len(p) == 1 ? p * 3 : p;"                                          \
     "d = islist(dilation) ? dilation : [dilation]; d = len(d) == 1 ? d * 3 : d;"
 #define DILATION2 "d = islist(dilation) ? dilation : [dilation]; d = len(d) == 1 ? d * 2 : d;"
-#define MAX_ATTRS \
-    "ksize=[1, k[0], k[1], 1], strides=[1, s[0], s[1], 1], pads=[1, p[0], p[1], 1], dilation=[1, d[0], d[1], 1]," \
+#define MAX_ATTRS                                                                                                      \
+    "ksize=[1, k[0], k[1], 1], strides=[1, s[0], s[1], 1], pads=[1, p[0], p[1], 1], dilation=[1, d[0], d[1], 1],"      \
     " ceil_mode=ceil_mode"
 
 #define MODES                                                                                                          \
     "m = ['bilinear', 'nearest', 'bicubic'][interpolation_mode]; p = ['zeros', 'border', 'reflection'][padding_mode];"
-#define SAMPLER(aten, ge) \
-    {"aten." aten ".default", "input, grid, interpolation_mode, padding_mode, align_corners", \
-     MODES "h = out == f16; x = h ? to(input, f32) : input; g = h ? to(grid, f32) : grid;" \
-     "Cast(" ge "(x, g, interpolation_mode=m, padding_mode=p, align_corners=align_corners), dst_type=out)", false}
+#define SAMPLER(aten, ge)                                                                                              \
+    {                                                                                                                  \
+        "aten." aten ".default", "input, grid, interpolation_mode, padding_mode, align_corners",                       \
+            MODES "h = out == f16; x = h ? to(input, f32) : input; g = h ? to(grid, f32) : grid;"                      \
+                  "Cast(" ge                                                                                           \
+                  "(x, g, interpolation_mode=m, padding_mode=p, align_corners=align_corners), dst_type=out)",          \
+            false                                                                                                      \
+    }
 
 static const fx_recipe RECIPES[] = {
     {"aten._adaptive_avg_pool2d.default", "self, output_size", "AdaptiveAvgPool2d(self, output_size=output_size)",

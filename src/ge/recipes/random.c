@@ -4,8 +4,8 @@
 #define N_OF(table) (sizeof(table) / sizeof((table)[0]))
 
 /* key, counter and algorithm of the stateless generators */
-#define STATE \
-    "key = Unsqueeze(Cast(seed(), dst_type=u64), axes=[0]); zero = const(0, i64);" \
+#define STATE                                                                                                          \
+    "key = Unsqueeze(Cast(seed(), dst_type=u64), axes=[0]); zero = const(0, i64);"                                     \
     "counter = Cast(ConcatV2([zero, offset()], 0, N=2), dst_type=u64); alg = Cast(1, dst_type=i32);"
 
 #define BERNOULLI(p) "s = Shape(self); StatelessBernoulli(s, " p ", seed(), offset(), dtype=out)"
@@ -28,7 +28,8 @@ static const fx_recipe RECIPES[] = {
     {"aten.uniform.default", "self, low=0.0, high=1.0, generator=None",
      "size = Shape(self);" STATE "u = StatelessRandomUniformV2(size, key, counter, alg, dtype=out);"
      "if low == 0 and high == 1 { return u }"
-     "low = const(low, out); high = const(high, out); a = Sub(Mul(u, low), low); Sub(Mul(u, high), a)", false},
+     "low = const(low, out); high = const(high, out); a = Sub(Mul(u, low), low); Sub(Mul(u, high), a)",
+     false},
 };
 
 const fx_recipe_table fx_recipes_random = {RECIPES, N_OF(RECIPES)};

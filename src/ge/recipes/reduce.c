@@ -3,11 +3,14 @@
 
 #define N_OF(table) (sizeof(table) / sizeof((table)[0]))
 
-#define ARG(aten, by_axis, with_value) \
-    {"aten." aten ".default", "self, dim=None, keepdim=False", \
-     "if dim == None { return " by_axis "(Reshape(self, const((-1,), i64)), 0) }" \
-     "if not keepdim { return " by_axis "(self, const(dim, i64)) }" \
-     "index, value = " with_value "(to(self, f32), dimension=dim, keep_dims=True); Cast(index, dst_type=i64)", false}
+#define ARG(aten, by_axis, with_value)                                                                                 \
+    {                                                                                                                  \
+        "aten." aten ".default", "self, dim=None, keepdim=False",                                                      \
+            "if dim == None { return " by_axis "(Reshape(self, const((-1,), i64)), 0) }"                               \
+            "if not keepdim { return " by_axis "(self, const(dim, i64)) }"                                             \
+            "index, value = " with_value "(to(self, f32), dimension=dim, keep_dims=True); Cast(index, dst_type=i64)",  \
+            false                                                                                                      \
+    }
 
 static const fx_recipe RECIPES[] = {
     {"aten.sum.default", "self, dtype=None", "x = Cast(self, dst_type=out); ReduceSum(x, range(rank(self)))", false},

@@ -3,8 +3,10 @@
 
 #define N_OF(table) (sizeof(table) / sizeof((table)[0]))
 
-#define BINARY(name, ge) \
-    {"operator." name, "a, b", "x = to(a, out); y = to(b, out); " ge "(x, y)", false}
+#define BINARY(name, ge)                                                                                               \
+    {                                                                                                                  \
+        "operator." name, "a, b", "x = to(a, out); y = to(b, out); " ge "(x, y)", false                                \
+    }
 
 static const fx_recipe RECIPES[] = {
     {"aten.sym_size", "self, dim", "unknown(Gather(Shape(self, dtype=i64), dim))", false},
