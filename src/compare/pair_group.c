@@ -3,9 +3,9 @@
  */
 #include <string.h>
 
-#include "compare/align.h"
 #include "compare/batch.h"
-#include "compare/places.h"
+#include "pair/align.h"
+#include "pair/places.h"
 #include "util/memory.h"
 
 static const char *keep(fx_texts *texts, const char *text)

@@ -14,6 +14,7 @@
 #include "util/error.h"
 #include "util/memory.h"
 #include "util/number.h"
+#include "util/text_file.h"
 #include "util/utf8.h"
 
 #define NOT_SET (-1.0)

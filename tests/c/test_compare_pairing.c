@@ -5,11 +5,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "compare/map.h"
-#include "compare/report.h"
-#include "compare/traits.h"
 #include "fxtap/dump.h"
 #include "fxtap/npy.h"
+#include "pair/map.h"
+#include "pair/traits.h"
 #include "support_compare.h"
 #include "support_graph.h"
 #include "support_tree.h"

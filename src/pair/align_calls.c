@@ -1,5 +1,6 @@
 /* align_calls.c - calls of two executions whose graphs have equal structure: their nodes pair by position. */
-#include "compare/align.h"
+#include "pair/align.h"
+#include "pair/calls.h"
 
 #include <string.h>
 

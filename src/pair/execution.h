@@ -4,12 +4,14 @@
  *
  * An execution borrows the list's tensors and is invalid once the list grows. The reader owns names and infos.
  */
-#ifndef FX_COMPARE_EXECUTION_H
-#define FX_COMPARE_EXECUTION_H
+#ifndef FX_PAIR_EXECUTION_H
+#define FX_PAIR_EXECUTION_H
 
 #include <string.h>
 
-#include "compare/report.h"
+#include "fxtap/reader.h"
+#include "pair/wiring.h"
+#include "util/arena.h"
 
 /* Evidence that two nodes are a pair, and evidence against it. */
 typedef enum fx_evidence {

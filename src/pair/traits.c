@@ -1,5 +1,5 @@
 /* traits.c - operator, module, line, value and readers of every node, from its index rows and the wiring. */
-#include "compare/traits.h"
+#include "pair/traits.h"
 
 #include <math.h>
 #include <stdlib.h>

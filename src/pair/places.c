@@ -1,10 +1,10 @@
 /* places.c - pairs the tensors of aligned nodes, position by position. */
-#include "compare/places.h"
-#include "compare/map.h"
+#include "pair/places.h"
+#include "pair/map.h"
 
 #include <string.h>
 
-#include "compare/traits.h"
+#include "pair/traits.h"
 #include "util/memory.h"
 
 typedef struct placing {

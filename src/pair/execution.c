@@ -1,5 +1,5 @@
 /* execution.c - the calls of one side as one execution: consecutive node numbers, values traced from call to call. */
-#include "compare/execution.h"
+#include "pair/execution.h"
 
 #include <stdlib.h>
 #include <string.h>
