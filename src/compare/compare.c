@@ -63,7 +63,7 @@ static fxtap_status copy_rules(fxtap_report *report, const fxtap_compare_options
     for (size_t i = 0; i < options->n_rules && copied; i++) {
         fxtap_rule *rule = &report->rules[i];
         copied = copy_text(&report->arena, rule->dtype, &rule->dtype) &&
-                 copy_text(&report->arena, rule->target, &rule->target) &&
+                 copy_text(&report->arena, rule->operator_name, &rule->operator_name) &&
                  copy_text(&report->arena, rule->node, &rule->node);
     }
     return copied ? FXTAP_OK : FXTAP_E_NOMEM;

@@ -39,7 +39,7 @@ typedef enum fx_evidence {
 typedef struct fx_exec_node {
     const fxtap_node_info *info; /* NULL: plain file */
     const char *name;            /* node name, or a plain file's path */
-    const char *target;          /* "" for a plain file */
+    const char *operator_name;   /* "" for a plain file */
     size_t call;                 /* index of its call */
     size_t first_tensor;         /* index of its first tensor in the side's list */
     size_t n_tensors;            /* 0: not dumped */

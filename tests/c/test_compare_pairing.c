@@ -217,7 +217,7 @@ static void a_region_stands_for_one_operator(void **state)
         if (is_wrong) {
             const fxtap_origin *origin = fxtap_report_origin(report, 0);
             assert_string_equal(origin->pair->node, "gelu");
-            assert_string_equal(origin->other_target, "aten.mul.Tensor");
+            assert_string_equal(origin->other_operator, "aten.mul.Tensor");
             assert_non_null(strstr(origin->between, "erf"));
         }
         fxtap_report_free(report);
