@@ -36,13 +36,13 @@ typedef enum fxtap_origin_kind {
 } fxtap_origin_kind;
 
 /*
- * FXTAP_E_IO, FXTAP_E_NOT_FOUND (nothing there that can be read), FXTAP_E_UNSUPPORTED (its indexes are all
- * from the future; where some are, their ranks are read by names, with a warning).
+ * FXTAP_E_IO; FXTAP_E_NOT_FOUND if there is nothing to read; FXTAP_E_UNSUPPORTED if all indexes have a later version
+ * (if only some have, their ranks are read by file names, with a warning).
  *
- * Indexes are opened when they are needed. One that is foreign, damaged or may not be read is left out with a warning,
- * and its rank read by names. One that could not be read just now (locked by another process for over 2 s: errno EBUSY;
- * a device that failed, no descriptors or no memory left) makes the function fail with FXTAP_E_IO or FXTAP_E_NOMEM; the
- * reader stays as it was, and the call may be repeated.
+ * Indexes are opened when they are needed. If one is foreign, damaged or not readable for this user, its rank is read by
+ * file names, with a warning. If an error may be temporary (locked by another process for over 2 s: errno EBUSY; a
+ * device error; no descriptors or memory left), the function fails with FXTAP_E_IO or FXTAP_E_NOMEM, the reader is
+ * unchanged, and the call may be repeated.
  */
 FXTAP_API fxtap_status fxtap_reader_open(const char *path, fxtap_reader **out);
 /* The same with FXTAP_READ_ flags of fxtap/npy.h, which hold for every file that is read through it. */

@@ -1,4 +1,4 @@
-/* folder.c - folders as lists of entries, paths and texts in the reader's arena, warnings. */
+/* folder.c - folder listings, paths and texts in the reader's arena, warnings. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -64,7 +64,7 @@ fxtap_status fx_reader_warn(fxtap_reader *reader, const char *format, ...)
                  sizeof *reader->warnings)) {
         return FXTAP_E_NOMEM;
     }
-    entry->value = reader; /* a warning already */
+    entry->value = reader; /* already warned about */
     reader->warnings[reader->n_warnings++] = entry->text;
     return FXTAP_OK;
 }
@@ -76,7 +76,7 @@ static unsigned char type_of(int folder_fd, const struct dirent *entry)
     }
     struct stat info;
     if (fstatat(folder_fd, entry->d_name, &info, AT_SYMLINK_NOFOLLOW) != 0) {
-        return DT_CHR; /* neither file, folder nor link: left alone */
+        return DT_CHR; /* neither a file, a folder nor a link: ignored */
     }
     return (unsigned char)IFTODT(info.st_mode);
 }

@@ -1,6 +1,6 @@
 /*
- * index.c - opening an index to read it. The file may be anybody's: it is opened read-only and defensively, what
- * are not plain tables of ours is refused, and rows are counted.
+ * index.c - opening an index to read it. The file is not trusted: it is opened read-only and in defensive mode,
+ * anything but ordinary tables is rejected, and rows are counted.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -26,7 +26,7 @@ static const char *index_path(fxtap_reader *reader, const char *rank_path)
     return fx_reader_join(reader, rank_path, FX_INDEX_FILE);
 }
 
-/* ---- before it is opened: the first bytes ---- */
+/* ---- the header ---- */
 
 static uint32_t big_endian(const unsigned char *bytes)
 {
@@ -35,7 +35,7 @@ static uint32_t big_endian(const unsigned char *bytes)
 
 static fxtap_status version_error(const char *path, uint32_t version)
 {
-    return fx_error_at(FXTAP_E_UNSUPPORTED, path, "an index from the future: its version is %u, this fxtap reads %d",
+    return fx_error_at(FXTAP_E_UNSUPPORTED, path, "index version %u is not supported; this fxtap reads version %d",
                        version, FX_INDEX_VERSION);
 }
 
@@ -44,7 +44,7 @@ typedef struct header {
     size_t n_bytes;
 } header;
 
-/* 0: there is none; 1: the header; else FXTAP_E_IO's errno, negative. */
+/* 0: no such file; 1: header read; negative: an errno for FXTAP_E_IO. */
 static int read_header(const char *path, header *out)
 {
     struct stat info;
@@ -60,7 +60,7 @@ static int read_header(const char *path, header *out)
     return error_number == 0 ? 1 : -error_number;
 }
 
-/* Who may not read it, and may not follow a link, will not later on: anything else may pass. */
+/* Missing permission and refused links persist; any other error may be temporary. */
 static bool is_lasting(int error_number)
 {
     return error_number == ELOOP || error_number == EACCES || error_number == EPERM;
@@ -82,15 +82,15 @@ fxtap_status fx_index_probe(fxtap_reader *reader, const char *rank_path, bool *u
         return found == -ENOMEM ? fx_error_nomem() : fx_error_errno(-found, "read the index", path);
     }
     if (found < 0) {
-        return fx_reader_warn(reader, "%s: the index cannot be read (%s); read by names instead", path,
-                              found == -ELOOP ? "a link, not followed" : strerror(-found));
+        return fx_reader_warn(reader, "%s: the index cannot be read (%s); reading by file names instead", path,
+                              found == -ELOOP ? "symbolic link, not followed" : strerror(-found));
     }
-    if (head.n_bytes == 0) { /* just made; what it holds lies in its log */
+    if (head.n_bytes == 0) { /* just created; its contents are still in the log */
         *usable_out = true;
         return FXTAP_OK;
     }
     if (head.n_bytes < HEADER_BYTES || memcmp(head.bytes, "SQLite format 3", 16) != 0) {
-        return fx_reader_warn(reader, "%s: no SQLite database; read by names instead", path);
+        return fx_reader_warn(reader, "%s: not an SQLite database; reading by file names instead", path);
     }
     uint32_t version = big_endian(head.bytes + 60), application = big_endian(head.bytes + 68);
     if (application == FX_INDEX_APPLICATION_ID && version > FX_INDEX_VERSION) {
@@ -102,7 +102,7 @@ fxtap_status fx_index_probe(fxtap_reader *reader, const char *rank_path, bool *u
 
 /* ---- opening ---- */
 
-/* errno of an error that says nothing of the index, and may have passed at the next try; 0 for any other. */
+/* The errno of an error that may be temporary and says nothing about the index; 0 for any other error. */
 static int passing_errno(sqlite3 *database)
 {
     int code = sqlite3_extended_errcode(database), system_errno = sqlite3_system_errno(database);
@@ -121,8 +121,8 @@ static int passing_errno(sqlite3 *database)
         return 0;
     }
     switch (code) {
-    case SQLITE_IOERR_SHORT_READ: /* cut */
-    case SQLITE_IOERR_SHMOPEN:    /* cannot be shared here */
+    case SQLITE_IOERR_SHORT_READ: /* truncated */
+    case SQLITE_IOERR_SHMOPEN:    /* memory cannot be shared here */
     case SQLITE_IOERR_SHMSIZE:
     case SQLITE_IOERR_SHMLOCK:
     case SQLITE_IOERR_SHMMAP:
@@ -134,7 +134,7 @@ static int passing_errno(sqlite3 *database)
     }
 }
 
-/* FXTAP_E_DATABASE for an index that is not what it should be; FXTAP_E_IO, FXTAP_E_NOMEM for one that may well be. */
+/* FXTAP_E_DATABASE for a damaged index; FXTAP_E_IO or FXTAP_E_NOMEM if the index may be intact. */
 static fxtap_status database_error(const fxtap_reader *reader)
 {
     sqlite3 *database = reader->database;
@@ -152,13 +152,13 @@ static fxtap_status database_error(const fxtap_reader *reader)
 
 /* How an index is opened. */
 typedef enum sharing {
-    SHARED, /* locks; the log's map is neither made nor written: a process that is alive keeps it, or we have our own */
-    LIVE,   /* locks; the map is written: another process has the index open and has not left us a place in it */
-    UNLOCKED, /* no locks, and a map of our own: nobody is there who could lock, or there is no map to be shared */
-    IMMUTABLE /* the file alone */
+    SHARED, /* with locks; the log's shared memory is not written: a live process maintains it, or we use our own */
+    LIVE, /* with locks; shared memory is written: another process has the index open and left no reader slot for us */
+    UNLOCKED, /* without locks, with private memory: no process can lock it, or memory cannot be shared */
+    IMMUTABLE /* the database file alone */
 } sharing;
 
-/* A file: URI, with what SQLite would read as its syntax escaped. */
+/* A file: URI, with characters that are special in SQLite's URIs escaped. */
 static char *make_uri(const char *path, sharing how)
 {
     static const char hex[] = "0123456789abcdef";
@@ -190,8 +190,8 @@ static bool has_file(const char *path, const char *suffix, char *name, size_t ca
 }
 
 /*
- * Whether the file system has locks: without them SQLite finds every file locked. Tried on a log or journal, which
- * SQLite itself never locks: to close a descriptor of a file releases all locks that this process has on it.
+ * Whether the file system has locks: without them SQLite treats every file as locked. The test uses a log or journal,
+ * which SQLite itself never locks, because closing a descriptor releases all locks of this process on the file.
  */
 static bool can_lock(const char *log)
 {
@@ -224,11 +224,11 @@ static void close_folder(int fd)
 }
 
 static const char first_sql[] = "PRAGMA cell_size_check=ON; SELECT count(*) FROM sqlite_schema";
-/* Whoever has a database alone keeps the log's map in memory. */
+/* In exclusive mode SQLite keeps the log's map in private memory. */
 static const char exclusive_sql[] =
     "PRAGMA locking_mode=EXCLUSIVE; PRAGMA cell_size_check=ON; SELECT count(*) FROM sqlite_schema";
 
-/* SQLite's result in *code_out. */
+/* *code_out is SQLite's result. */
 static fxtap_status open_database(fxtap_reader *reader, const char *path, sharing how, int *code_out)
 {
     fx_sqlite_place place;
@@ -265,7 +265,7 @@ static fxtap_status open_database(fxtap_reader *reader, const char *path, sharin
     return FXTAP_OK;
 }
 
-/* ---- is it ours? ---- */
+/* ---- validation ---- */
 
 static fxtap_status ask_number(fxtap_reader *reader, const char *sql, int64_t *out)
 {
@@ -281,7 +281,7 @@ static fxtap_status ask_number(fxtap_reader *reader, const char *sql, int64_t *o
     return code == SQLITE_ROW ? FXTAP_OK : database_error(reader);
 }
 
-/* Views, virtual tables and computed columns could run anything, for any time: an index of ours has none of them. */
+/* Views, virtual tables and generated columns could run arbitrary code; an fxtap index has none that are read. */
 static const char count_tables[] =
     "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND sql LIKE 'CREATE TABLE%' AND name IN"
     " ('run', 'graph', 'node', 'slot', 'step', 'value', 'tensor')";
@@ -308,15 +308,14 @@ static fxtap_status check_identity(fxtap_reader *reader, const char *path)
         return version_error(path, (uint32_t)version);
     }
     if (application != FX_INDEX_APPLICATION_ID || n_tables != 7 || n_computed != 0) {
-        return fx_error_at(FXTAP_E_DATABASE, path, "not an index of fxtap");
+        return fx_error_at(FXTAP_E_DATABASE, path, "not an fxtap index");
     }
     return FXTAP_OK;
 }
 
 /*
- * Without a log or journal nobody is writing, and the file alone is all there is. With one the index is shared with
- * whoever writes it, or was left by somebody who was killed: the log is read, but not written back, and nothing is left
- * beside it.
+ * Without a log or journal there is no writer, and the database file is complete. Otherwise a process is writing the
+ * index, or was killed: the log is read, but not written back, and no file is created or left behind.
  */
 static fxtap_status open_either_way(fxtap_reader *reader, const char *path)
 {
@@ -337,7 +336,8 @@ static fxtap_status open_either_way(fxtap_reader *reader, const char *path)
     if (status == FXTAP_E_DATABASE) {
         status = open_database(reader, path, IMMUTABLE, &code);
         if (status == FXTAP_OK && has_file(path, is_logged ? "-wal" : "-journal", log, sizeof log)) {
-            status = fx_reader_warn(reader, "%s: its log cannot be read here; the last steps may be missing", path);
+            status =
+                fx_reader_warn(reader, "%s: its write-ahead log cannot be read; the last steps may be missing", path);
         }
     }
     return status;
@@ -445,7 +445,7 @@ fxtap_status fx_rows_next(fx_rows *rows, bool *more_out)
     *more_out = code == SQLITE_ROW;
     if (*more_out && rows->n_left-- == 0) {
         return fx_error_at(FXTAP_E_DATABASE, sqlite3_db_filename(rows->reader->database, "main"),
-                           "more rows than such a file can hold");
+                           "more rows than a file of this size can hold");
     }
     return FXTAP_OK;
 }
@@ -482,7 +482,7 @@ fxtap_hash128 fx_rows_hash(const fx_rows *rows, int column)
                            .low = (uint64_t)big_endian(bytes + 8) << 32 | big_endian(bytes + 12)};
 }
 
-/* ---- soundness ---- */
+/* ---- integrity ---- */
 
 fxtap_status fx_index_is_sound(fxtap_reader *reader, fx_rank *rank, bool *out, char *detail, size_t capacity)
 {

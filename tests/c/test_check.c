@@ -98,7 +98,7 @@ static void test_missing(void **state)
     (void)state;
     sd_write(tree_root, 0, 1);
     assert_int_equal(unlink(file_of("mul.Scalar.INPUT.0")), 0);
-    expect(tree_root, false, FXTAP_PROBLEM_MISSING_FILE, "not there");
+    expect(tree_root, false, FXTAP_PROBLEM_MISSING_FILE, "but missing");
 }
 
 static void test_cut_at_any_byte(void **state)
@@ -142,11 +142,11 @@ static void test_changed_contents(void **state)
     checked result = check_path(tree_root, false);
     assert_int_equal(fxtap_check_problem_count(result.check), 0);
     done(&result);
-    expect(tree_root, true, FXTAP_PROBLEM_HASH, "not what was written");
+    expect(tree_root, true, FXTAP_PROBLEM_HASH, "differ from what was written");
     assert_int_equal(unlink(path), 0);
     static const float other[] = {1, 2, 3};
     tree_write_floats(path, other, 3);
-    expect(tree_root, false, FXTAP_PROBLEM_BAD_FILE, "holds float32 3, the index has float32 2x3");
+    expect(tree_root, false, FXTAP_PROBLEM_BAD_FILE, "the file has float32 3, the index has float32 2x3");
 }
 
 /* A file that was changed under one of its names is wrong under all of them. */

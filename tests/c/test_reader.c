@@ -460,7 +460,7 @@ static void test_a_nested_dump_is_pointed_out(void **state)
     fxtap_reader *reader = sr_open(tree_path(tree_root, "runs"));
     assert_int_equal(fxtap_reader_kind(reader), FXTAP_READ_PLAIN);
     assert_int_equal(fxtap_reader_warning_count(reader), 1);
-    assert_non_null(strstr(fxtap_reader_warning(reader, 0), "runs/good holds a dump of its own"));
+    assert_non_null(strstr(fxtap_reader_warning(reader, 0), "runs/good contains a dump of its own"));
     fxtap_reader_close(reader);
 }
 

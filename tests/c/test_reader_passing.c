@@ -180,7 +180,7 @@ static void test_damage_is_no_passing_error(void **state)
     keeps_failing = false;
     assert_false(fxtap_reader_rank(reader, 0)->has_index);
     assert_int_equal(fxtap_reader_warning_count(reader), 1);
-    assert_non_null(strstr(fxtap_reader_warning(reader, 0), "read by names instead"));
+    assert_non_null(strstr(fxtap_reader_warning(reader, 0), "reading by file names instead"));
     fxtap_reader_close(reader);
 }
 
