@@ -39,8 +39,8 @@ typedef enum fxtap_origin_kind {
  * FXTAP_E_IO; FXTAP_E_NOT_FOUND if there is nothing to read; FXTAP_E_UNSUPPORTED if all indexes have a later version
  * (if only some have, their ranks are read by file names, with a warning).
  *
- * Indexes are opened when they are needed. If one is foreign, damaged or not readable for this user, its rank is read by
- * file names, with a warning. If an error may be temporary (locked by another process for over 2 s: errno EBUSY; a
+ * Indexes are opened when they are needed. If one is foreign, damaged or not readable for this user, its rank is read
+ * by file names, with a warning. If an error may be temporary (locked by another process for over 2 s: errno EBUSY; a
  * device error; no descriptors or memory left), the function fails with FXTAP_E_IO or FXTAP_E_NOMEM, the reader is
  * unchanged, and the call may be repeated.
  */

@@ -22,7 +22,7 @@ static void save(const char *root, const char *name, fxtap_dtype dtype, int64_t 
     }
 }
 
-/* Compares two 1-d arrays in files of their own; the report's only pair is copied out. */
+/* Compares two 1-d arrays in separate files; copies the report's only pair. */
 static fxtap_pair compare_arrays(sides *both, fxtap_dtype dtype, int64_t n, const void *golden, const void *target)
 {
     remove(tree_path(both->golden, "a.npy"));
@@ -340,13 +340,13 @@ static void put_number(unsigned char *at, uint64_t value)
     }
 }
 
-/* The two numbers of the first group of a shard, which are the first of its only group that hold all of its pairs. */
+/* The position in a shard of the first group's two numbers, the first and number of its pairs. */
 static unsigned char *group_extent(void *bytes, size_t n_bytes, uint64_t n_pairs)
 {
     unsigned char *found = NULL;
     for (unsigned char *at = bytes; at + 16 <= (unsigned char *)bytes + n_bytes; at++) {
         if (number_at(at) == 0 && number_at(at + 8) == n_pairs) {
-            found = at; /* the last one: groups follow the pairs */
+            found = at; /* the last match: groups follow the pairs */
         }
     }
     assert_non_null(found);
@@ -380,7 +380,7 @@ static void groups_of_a_shard_tile_its_pairs(void **state)
     assert_int_equal(fxtap_report_merge((const void *const[]){bytes}, &n_bytes, 1, &merged), FXTAP_OK);
     assert_int_equal(fxtap_report_pair_count(merged), n_pairs);
     fxtap_report_free(merged);
-    /* the same group again and again, each with all the pairs */
+    /* the same group repeatedly, each time with all pairs */
     enum { GROUPS = 20000, BYTES = 64 };
     unsigned char *group = extent - (BYTES - 16);
     size_t n_before = (size_t)(group - (unsigned char *)bytes), n_after = n_bytes - n_before - BYTES;

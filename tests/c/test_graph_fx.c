@@ -1,4 +1,4 @@
-/* The runnable text of a graph: literals read back exactly, and no name escapes from its context. */
+/* The runnable text of a graph: literals round-trip exactly, and no name escapes from its context. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -131,7 +131,7 @@ static void test_symbols(void **state)
     fxtap_node item =
         sg_node(g, FXTAP_OP_CALL_FUNCTION, "item", "aten._local_scalar_dense.default", 0, NULL, sg_sym(g, "u0"));
     sg_node(g, FXTAP_OP_CALL_FUNCTION, "f", "operator.add", 6, args, 0);
-    sg_node(g, FXTAP_OP_CALL_FUNCTION, "a", "aten.relu.default", 0, NULL, 0); /* not from torch: no Python text */
+    sg_node(g, FXTAP_OP_CALL_FUNCTION, "a", "aten.relu.default", 0, NULL, 0); /* not torch's: has no Python text */
     sg_node(g, FXTAP_OP_CALL_FUNCTION, "m", "mine.ops.f", 0, NULL, 0);
     fxtap_value result = sg_ref(g, item);
     sg_node(g, FXTAP_OP_OUTPUT, "output", "output", 1, &result, 0);
@@ -210,7 +210,7 @@ static void test_what_may_be_called(void **state)
     }
 }
 
-/* A name that may not be called is text: in no import, and in no call but that of the function which raises. */
+/* A name that must not be called is text: it appears only in a call of the function that raises, and in no import. */
 static void test_hostile_targets(void **state)
 {
     (void)state;

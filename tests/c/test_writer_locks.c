@@ -118,7 +118,7 @@ static void test_fresh_dump(void **state)
     ss_check(root);
 }
 
-/* Also while it is being written, with its journal beside it. */
+/* Also while it is being written, with its journal present. */
 static void test_read_while_it_runs(void **state)
 {
     (void)state;
@@ -133,7 +133,7 @@ static void test_read_while_it_runs(void **state)
     fxtap_dump_close(dump);
 }
 
-/* An earlier run wrote the index with locks, and left its log. */
+/* An earlier run wrote the index with locks, and left its log behind. */
 static void test_index_with_a_log(void **state)
 {
     (void)state;
@@ -158,7 +158,7 @@ static void expect_going_on(bool has_journal)
     fxtap_dump *dump = ss_open(&options);
     fxtap_capture *capture = ss_capture(dump, 1, N_NODES);
     run(capture);
-    if (has_journal) { /* as on file systems of the network */
+    if (has_journal) { /* as on network file systems */
         assert_int_equal(sqlite3_exec(dump->index.db, "PRAGMA journal_mode=TRUNCATE", NULL, NULL, NULL), SQLITE_OK);
         dump->index.has_journal = true;
     }
@@ -186,7 +186,7 @@ static void test_locks_that_go_away_with_a_log(void **state)
     expect_going_on(false);
 }
 
-/* A failed write is the system's error, at once. */
+/* A failed write is reported at once, as the system's error. */
 static void test_index_that_cannot_be_written(void **state)
 {
     (void)state;
