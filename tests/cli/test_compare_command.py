@@ -246,7 +246,9 @@ def test_an_index_of_a_later_version_among_others(run: Run, tmp_path: Path) -> N
     assert done.stdout.startswith("DIFFERENT  24 of 40 tensors differ\n")
     assert [done.stdout.count(f"  mul_{i}  ") for i in (3, 4)] == [1, 1]
     path = tmp_path / "bad" / "worldsize2_global_rank1" / "fxtap.db"
-    said = f"target: {path}: index version 99 is not supported; this fxtap reads version 1; reading by file names instead"
+    said = (
+        f"target: {path}: index version 99 is not supported; this fxtap reads version 1; reading by file names instead"
+    )
     assert re.sub(r"\s", "", done.stdout).count(re.sub(r"\s", "", said)) == 1
     assert max(map(len, done.stdout.splitlines())) <= 80
 
