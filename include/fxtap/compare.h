@@ -241,7 +241,8 @@ typedef struct fxtap_group { /* one pair of steps of one pair of graphs */
 
 /*
  * FXTAP_E_INVALID (options, map file), FXTAP_E_NOT_FOUND (neither side has a tensor, or one has no tensor of the
- * requested run, rank, graph or step), FXTAP_E_CANCELLED, ...
+ * requested run, rank, graph or step), FXTAP_E_IO (a folder of the requested part cannot be read),
+ * FXTAP_E_CANCELLED, ...
  */
 FXTAP_API fxtap_status fxtap_compare(fxtap_reader *golden, fxtap_reader *target, const fxtap_compare_options *options,
                                      fxtap_report **out);

@@ -254,6 +254,8 @@ static fxtap_status run(fx_comparison *c, fxtap_status (*pair_up)(fx_groups *), 
     if (status == FXTAP_OK) {
         status = fx_run_batches(c);
     }
+    status = status == FXTAP_OK ? fxtap_reader_left_out(c->golden.reader) : status; /* steps are read by names here */
+    status = status == FXTAP_OK ? fxtap_reader_left_out(c->target.reader) : status;
     if (status == FXTAP_OK) {
         status = check_pairs(c);
     }
