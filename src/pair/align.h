@@ -30,6 +30,9 @@ void fx_align_by_place(fx_execution *golden, const fx_exec_call *golden_call, fx
 /* Aligns by position the corresponding calls of graphs with equal structure. False: no memory. */
 bool fx_align_calls(fx_arena *arena, fx_execution *golden, fx_execution *target);
 
+/* Pairs what the alignment left over. False: no memory. */
+bool fx_join_leftovers(fx_arena *arena, const fx_traits traits[2], fx_execution *golden, fx_execution *target);
+
 void fx_join(fx_execution *golden, size_t g, fx_execution *target, size_t t, uint32_t evidence, int32_t score);
 
 /* Current evidence for and against a pair. The score is FX_NO_SCORE if the nodes cannot be a pair. */
