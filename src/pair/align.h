@@ -53,6 +53,15 @@ fx_weighing fx_weigh(const fx_traits *golden, size_t g, const fx_traits *target,
  */
 size_t fx_count_results(const fx_traits *golden, size_t g, const fx_traits *target, size_t t);
 
+/*
+ * The position at which target's output node returns what golden's returns at `position`, usually the same. A backward
+ * graph returns the gradients of the inputs of its forward graph: the counterparts of these tell, in another order too.
+ * NULL: unknown.
+ */
+#define FX_POSITION_BYTES 64
+const char *fx_result_position(const fx_traits *golden, size_t g, const fx_traits *target, size_t t,
+                               const char *position, char room[FX_POSITION_BYTES]);
+
 /* Whether value or wiring supports a pair; two different operators need more support. */
 bool fx_is_supported(uint32_t evidence);
 /* Whether a pair reads the wrong value but otherwise corresponds: this is the fault to report, so the pair is kept. */

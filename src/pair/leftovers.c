@@ -176,6 +176,28 @@ static void join_replaced(leftovers *l)
 
 /* ---- results ---- */
 
+/* Which input of target's output node corresponds to golden's k-th; SIZE_MAX: none. */
+static size_t find_result(const leftovers *l, size_t g, size_t t, size_t k)
+{
+    char room[FX_POSITION_BYTES];
+    const char *position =
+        fx_result_position(&l->traits[0], g, &l->traits[1], t, fx_wiring_position(l->golden->wiring, g, k), room);
+    size_t n;
+    fx_wiring_inputs(l->target->wiring, t, &n);
+    if (position == NULL) {
+        return SIZE_MAX;
+    }
+    if (k < n && strcmp(fx_wiring_position(l->target->wiring, t, k), position) == 0) {
+        return k;
+    }
+    for (size_t i = 0; i < n; i++) {
+        if (strcmp(fx_wiring_position(l->target->wiring, t, i), position) == 0) {
+            return i;
+        }
+    }
+    return SIZE_MAX;
+}
+
 /*
  * Unpaired results that two graphs return at the same position are the same quantity, however different their values.
  */
@@ -184,13 +206,15 @@ static void join_results_of(leftovers *l, size_t g, size_t t)
     size_t n_left, n_right, n = fx_count_results(&l->traits[0], g, &l->traits[1], t);
     const size_t *left = fx_wiring_inputs(l->golden->wiring, g, &n_left);
     const size_t *right = fx_wiring_inputs(l->target->wiring, t, &n_right);
-    for (size_t k = 0; k < n && k < n_left && k < n_right; k++) {
-        size_t from = l->traits[0].items[left[k]].source, to = l->traits[1].items[right[k]].source;
+    for (size_t k = 0; k < n && k < n_left; k++) {
+        size_t other_k = find_result(l, g, t, k);
+        if (other_k >= n_right) {
+            continue;
+        }
+        size_t from = l->traits[0].items[left[k]].source, to = l->traits[1].items[right[other_k]].source;
         const fx_trait *one = &l->traits[0].items[from], *other = &l->traits[1].items[to];
-        bool is_place =
-            strcmp(fx_wiring_position(l->golden->wiring, g, k), fx_wiring_position(l->target->wiring, t, k)) == 0;
         bool are_free = l->golden->nodes[from].partner == FX_MISSING && l->target->nodes[to].partner == FX_MISSING;
-        if (is_place && are_free && !one->is_input && !other->is_input && one->base != 0 && other->base != 0) {
+        if (are_free && !one->is_input && !other->is_input && one->base != 0 && other->base != 0) {
             fx_weighing found = fx_weigh(&l->traits[0], from, &l->traits[1], to);
             fx_join(l->golden, from, l->target, to, found.evidence | FX_EV_RESULT, found.score);
         }

@@ -5,6 +5,7 @@
  * everything except contradicting wiring. If the values differ, as they do after a fault, operator, module and line
  * together with one paired input suffice; none of them does alone.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "pair/align.h"
@@ -358,6 +359,14 @@ static bool weigh_inputs(weighing *w)
     return !found.any_other_size;
 }
 
+/* The forward call of an output node's backward call; NULL: unknown. */
+static const fx_exec_call *forward_of(const fx_traits *traits, size_t output)
+{
+    const fx_exec_call *calls = traits->execution->calls;
+    size_t forward = calls[node_of(traits, output)->call].forward;
+    return forward == FX_MISSING ? NULL : &calls[forward];
+}
+
 size_t fx_count_results(const fx_traits *golden, size_t g, const fx_traits *target, size_t t)
 {
     const fx_traits *sides[] = {golden, target};
@@ -375,10 +384,36 @@ size_t fx_count_results(const fx_traits *golden, size_t g, const fx_traits *targ
         fx_wiring_inputs(execution->wiring, nodes[side], &counts[side]);
         is_inference[side] = graph != NULL && graph->kind != FXTAP_GRAPH_FORWARD;
     }
+    if (forward_of(golden, g) != NULL && forward_of(target, t) != NULL) {
+        return counts[0];
+    }
     if (is_inference[0] && is_inference[1]) {
         return counts[0] == counts[1] ? counts[0] : 1;
     }
     return is_inference[0] ? counts[0] : is_inference[1] ? counts[1] : 1;
+}
+
+const char *fx_result_position(const fx_traits *golden, size_t g, const fx_traits *target, size_t t,
+                               const char *position, char room[FX_POSITION_BYTES])
+{
+    const fx_exec_call *left = forward_of(golden, g), *right = forward_of(target, t);
+    const char *dot = strrchr(position, '.'), *digits = dot == NULL ? position : dot + 1;
+    size_t index = 0, length = (size_t)(digits - position);
+    for (const char *at = digits; *at >= '0' && *at <= '9' && index < UINT32_MAX; at++) {
+        index = index * 10 + (size_t)(*at - '0');
+    }
+    bool is_known =
+        left != NULL && right != NULL && index < left->n_nodes && golden->items[left->first_node + index].is_input;
+    size_t partner = is_known ? node_of(golden, left->first_node + index)->partner : FX_MISSING;
+    if (partner == FX_MISSING || partner < right->first_node || partner >= right->first_node + right->n_nodes ||
+        length + 24 > FX_POSITION_BYTES) {
+        size_t n_left, n_right;
+        fx_wiring_inputs(golden->execution->wiring, g, &n_left);
+        fx_wiring_inputs(target->execution->wiring, t, &n_right);
+        return left == NULL || right == NULL || n_left == n_right ? position : NULL;
+    }
+    snprintf(room, FX_POSITION_BYTES, "%.*s%zu", (int)length, position, partner - right->first_node);
+    return room;
 }
 
 /* Golden's reader is paired: compares what its partner reads at that position. */
@@ -392,9 +427,15 @@ static agreement compare_user(const weighing *w, fx_user user)
     const char *position = fx_wiring_position(golden, user.node, user.edge);
     bool is_free = w->golden->items[user.node].is_commutative;
     agreement best = UNKNOWN;
-    if (w->golden->items[user.node].is_output &&
-        user.edge >= fx_count_results(w->golden, user.node, w->target, partner)) {
-        return UNKNOWN;
+    char room[FX_POSITION_BYTES];
+    if (w->golden->items[user.node].is_output) {
+        if (user.edge >= fx_count_results(w->golden, user.node, w->target, partner)) {
+            return UNKNOWN;
+        }
+        position = fx_result_position(w->golden, user.node, w->target, partner, position, room);
+        if (position == NULL) {
+            return UNKNOWN;
+        }
     }
     edges some = find_edges(target, partner, user.edge, position, is_free);
     for (size_t k = some.first; k < some.end; k++) {
