@@ -55,6 +55,11 @@ FXTAP_API uint32_t fxtap_reader_flags(const fxtap_reader *reader);   /* as given
 /* One line for each thing that could not be read as it should (an unreadable index, ...). */
 FXTAP_API size_t fxtap_reader_warning_count(const fxtap_reader *reader);
 FXTAP_API const char *fxtap_reader_warning(const fxtap_reader *reader, size_t i);
+/*
+ * FXTAP_OK, or FXTAP_E_IO with the message and errno of the first folder that exists but could not be read: it was left
+ * out, with a warning, so that what was returned is only a part of the dump.
+ */
+FXTAP_API fxtap_status fxtap_reader_left_out(const fxtap_reader *reader);
 
 /* ---- ranks, runs, graphs, steps, nodes: in order, loaded when first asked for ---- */
 

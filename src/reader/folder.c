@@ -137,7 +137,14 @@ bool fx_error_may_pass(void)
 
 fxtap_status fx_reader_leave_out(fxtap_reader *reader)
 {
-    return fx_error_may_pass() ? FXTAP_E_IO : fx_reader_warn(reader, "%s", fxtap_error_message());
+    if (fx_error_may_pass()) {
+        return FXTAP_E_IO;
+    }
+    bool is_gone = fxtap_error_errno() == ENOENT; /* renamed or removed since its name was read */
+    if (!is_gone && reader->left_out.status == FXTAP_OK) {
+        fx_error_save(FXTAP_E_IO, &reader->left_out);
+    }
+    return fx_reader_warn(reader, "%s", fxtap_error_message());
 }
 
 void fx_listing_clear(fx_listing *listing)

@@ -88,6 +88,11 @@ const char *fxtap_reader_warning(const fxtap_reader *reader, size_t i)
     return i < reader->n_warnings ? reader->warnings[i] : NULL;
 }
 
+fxtap_status fxtap_reader_left_out(const fxtap_reader *reader)
+{
+    return reader->left_out.status == FXTAP_OK ? FXTAP_OK : fx_error_restore(&reader->left_out);
+}
+
 size_t fxtap_reader_rank_count(const fxtap_reader *reader)
 {
     return reader->n_ranks;

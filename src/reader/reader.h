@@ -7,6 +7,7 @@
 
 #include "fxtap/reader.h"
 #include "index/parse_file_name.h"
+#include "util/error.h"
 #include "util/texts.h"
 
 struct sqlite3;
@@ -111,8 +112,9 @@ struct fxtap_reader {
     const char **warnings;
     size_t n_warnings;
     size_t warnings_capacity;
-    fx_graph_list *lists; /* handed out by fxtap_reader_graphs() */
-    bool has_only_graph;  /* opened at a graph or step folder: only that is read */
+    fx_error_copy left_out; /* the first folder that could not be read; FXTAP_OK: none */
+    fx_graph_list *lists;   /* handed out by fxtap_reader_graphs() */
+    bool has_only_graph;    /* opened at a graph or step folder: only that is read */
     uint32_t only_graph;
     const char *only_graph_path; /* the folder's path, even if its name is not a graph's */
     const char *only_step;       /* the step folder's name, or NULL */
