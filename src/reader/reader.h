@@ -122,6 +122,8 @@ struct fxtap_reader {
     struct sqlite3 *database; /* the one index that is open now, or NULL */
     int database_folder_fd;   /* what it is reached through, or -1; of no meaning without a database */
     fx_rank *database_rank;
+    const char *database_path;
+    bool database_is_copy; /* a private copy: a killed process left the index with a log */
     uint64_t database_bytes;
     bool has_undefined; /* the open index has a table of undefined elements */
 };
