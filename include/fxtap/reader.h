@@ -227,7 +227,6 @@ FXTAP_API fxtap_status fxtap_reader_query_steps(fxtap_reader *reader, const fxta
 FXTAP_API fxtap_status fxtap_tensor_list_create(fxtap_tensor_list **out);
 FXTAP_API fxtap_status fxtap_reader_list_step(fxtap_reader *reader, const fxtap_step_info *step,
                                               const fxtap_tensor_query *query, fxtap_tensor_list *list);
-/* To be called before this process begins to write into the dump, if a killed process may have left a log there. */
 FXTAP_API void fxtap_reader_release(fxtap_reader *reader);
 
 /*

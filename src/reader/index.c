@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <pthread.h>
 #include <sqlite3.h>
 #include <stdio.h>
 #include <string.h>
@@ -20,6 +21,7 @@
 
 #define HEADER_BYTES 100
 #define BUSY_MS 2000
+#define COPY_CACHE "-65536" /* KiB */
 
 static const char *index_path(fxtap_reader *reader, const char *rank_path)
 {
@@ -138,8 +140,7 @@ static int passing_errno(sqlite3 *database)
 static fxtap_status database_error(const fxtap_reader *reader)
 {
     sqlite3 *database = reader->database;
-    const char *path = sqlite3_db_filename(database, "main");
-    path = path != NULL ? path : FX_INDEX_FILE;
+    const char *path = reader->database_path;
     int code = sqlite3_extended_errcode(database), error_number = passing_errno(database);
     if ((code & 0xff) == SQLITE_NOMEM || code == SQLITE_IOERR_NOMEM) {
         return fx_error_nomem();
@@ -223,10 +224,29 @@ static void close_folder(int fd)
     }
 }
 
+void fx_index_drop(fxtap_reader *reader)
+{
+    if (reader->database != NULL) {
+        sqlite3_close_v2(reader->database);
+        close_folder(reader->database_folder_fd);
+    }
+    reader->database = NULL;
+    reader->database_rank = NULL;
+    reader->database_is_copy = false;
+}
+
 static const char first_sql[] = "PRAGMA cell_size_check=ON; SELECT count(*) FROM sqlite_schema";
 /* In exclusive mode SQLite keeps the log's map in private memory. */
 static const char exclusive_sql[] =
     "PRAGMA locking_mode=EXCLUSIVE; PRAGMA cell_size_check=ON; SELECT count(*) FROM sqlite_schema";
+
+static void be_careful(sqlite3 *database)
+{
+    sqlite3_db_config(database, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
+    sqlite3_db_config(database, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
+    sqlite3_db_config(database, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, NULL);
+    sqlite3_db_config(database, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
+}
 
 /* *code_out is SQLite's result. */
 static fxtap_status open_database(fxtap_reader *reader, const char *path, sharing how, int *code_out)
@@ -247,10 +267,7 @@ static fxtap_status open_database(fxtap_reader *reader, const char *path, sharin
     fx_free(uri);
     if (code == SQLITE_OK) {
         sqlite3_busy_timeout(reader->database, BUSY_MS);
-        sqlite3_db_config(reader->database, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
-        sqlite3_db_config(reader->database, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
-        sqlite3_db_config(reader->database, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, NULL);
-        sqlite3_db_config(reader->database, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
+        be_careful(reader->database);
         code = sqlite3_exec(reader->database, how == UNLOCKED ? exclusive_sql : first_sql, NULL, NULL, NULL);
     }
     if (code != SQLITE_OK) {
@@ -259,10 +276,56 @@ static fxtap_status open_database(fxtap_reader *reader, const char *path, sharin
         if (reader->database == NULL) {
             close_folder(place.folder_fd);
         }
-        fx_index_release(reader);
+        fx_index_drop(reader);
         return status;
     }
     return FXTAP_OK;
+}
+
+/* ---- a log that nobody keeps ---- */
+
+/*
+ * Replaces the open index by a copy with its log applied: a temporary database, in memory up to COPY_CACHE and in an
+ * unlinked file beyond. The error of a failed copy is about the index, too.
+ */
+static fxtap_status copy_database(fxtap_reader *reader)
+{
+    static const char settings[] = "PRAGMA cell_size_check=ON; PRAGMA cache_size=" COPY_CACHE;
+    sqlite3 *source = reader->database, *copy = NULL;
+    int code = sqlite3_open_v2("", &copy, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, NULL);
+    if (copy == NULL) {
+        return fx_error_nomem();
+    }
+    be_careful(copy);
+    if (code == SQLITE_OK) {
+        code = sqlite3_exec(copy, settings, NULL, NULL, NULL);
+    }
+    if (code == SQLITE_OK) {
+        sqlite3_backup *backup = sqlite3_backup_init(copy, "main", source, "main");
+        code = backup != NULL ? sqlite3_backup_step(backup, -1) : sqlite3_errcode(copy);
+        sqlite3_backup_finish(backup);
+    }
+    fx_index_drop(reader);
+    reader->database = copy;
+    reader->database_folder_fd = -1;
+    reader->database_is_copy = true;
+    if (code == SQLITE_DONE) {
+        return FXTAP_OK;
+    }
+    fxtap_status status = database_error(reader);
+    fx_index_drop(reader);
+    return status;
+}
+
+/* SQLite's answer to the open index's request for the first part of its log's map. */
+static int ask_for_map(fxtap_reader *reader)
+{
+    enum { PART_BYTES = 32768 };
+    sqlite3_file *file = NULL;
+    volatile void *map = NULL;
+    sqlite3_file_control(reader->database, "main", SQLITE_FCNTL_FILE_POINTER, &file);
+    bool has_maps = file != NULL && file->pMethods != NULL && file->pMethods->iVersion >= 2;
+    return has_maps ? file->pMethods->xShmMap(file, 0, PART_BYTES, 0, &map) : SQLITE_OK;
 }
 
 /* ---- validation ---- */
@@ -314,6 +377,34 @@ static fxtap_status check_identity(fxtap_reader *reader, const char *path)
 }
 
 /*
+ * SQLite has one map of a log for the whole process. While a reader that may not write has it, a writer of this process
+ * cannot write. So such a reader opens it only to find out whether another process keeps the log: if one does, the map
+ * is shared with it, else the index is copied. The lock lets no other reader join meanwhile, and keep it open.
+ */
+static fxtap_status open_logged(fxtap_reader *reader, const char *path, int *code_out)
+{
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    pthread_mutex_lock(&lock);
+    fxtap_status status = open_database(reader, path, SHARED, code_out);
+    int answer = status == FXTAP_OK ? ask_for_map(reader) : *code_out;
+    switch (answer) {
+    case SQLITE_READONLY_CANTINIT: /* nobody has the log */
+        status = copy_database(reader);
+        break;
+    case SQLITE_READONLY: /* another process has it; if a writer of this one has, the map may be written already */
+    case SQLITE_READONLY_CANTLOCK:
+    case SQLITE_READONLY_RECOVERY:
+        fx_index_drop(reader);
+        status = open_database(reader, path, LIVE, code_out);
+        break;
+    default:
+        break;
+    }
+    pthread_mutex_unlock(&lock);
+    return status;
+}
+
+/*
  * Without a log or journal there is no writer, and the database file is complete. Otherwise a process is writing the
  * index, or was killed: the log is read, but not written back, and no file is created or left behind.
  */
@@ -325,13 +416,11 @@ static fxtap_status open_either_way(fxtap_reader *reader, const char *path)
     if (!is_logged && !has_file(path, "-journal", log, sizeof log)) {
         return open_database(reader, path, IMMUTABLE, &code);
     }
-    sharing how = can_lock(log) ? SHARED : UNLOCKED;
-    fxtap_status status = open_database(reader, path, how, &code);
-    if (code == SQLITE_READONLY_CANTLOCK || code == SQLITE_READONLY_RECOVERY) {
-        status = open_database(reader, path, LIVE, &code);
-    }
-    if (status == FXTAP_E_DATABASE && how == SHARED && is_logged && !has_file(path, "-shm", map, sizeof map)) {
+    bool has_locks = can_lock(log);
+    fxtap_status status = has_locks ? open_logged(reader, path, &code) : open_database(reader, path, UNLOCKED, &code);
+    if (status == FXTAP_E_DATABASE && has_locks && is_logged && !has_file(path, "-shm", map, sizeof map)) {
         status = open_database(reader, path, UNLOCKED, &code);
+        status = status == FXTAP_OK ? copy_database(reader) : status;
     }
     if (status == FXTAP_E_DATABASE) {
         status = open_database(reader, path, IMMUTABLE, &code);
@@ -350,7 +439,7 @@ static fxtap_status open_checked(fxtap_reader *reader, const char *path)
         status = check_identity(reader, path);
     }
     if (status != FXTAP_OK) {
-        fx_index_release(reader);
+        fx_index_drop(reader);
     }
     return status;
 }
@@ -360,8 +449,8 @@ fxtap_status fx_index_use(fxtap_reader *reader, fx_rank *rank)
     if (reader->database != NULL && reader->database_rank == rank) {
         return FXTAP_OK;
     }
-    fx_index_release(reader);
-    const char *path = index_path(reader, rank->info.path);
+    fx_index_drop(reader);
+    const char *path = reader->database_path = index_path(reader, rank->info.path);
     if (path == NULL) {
         return FXTAP_E_NOMEM;
     }
@@ -373,19 +462,16 @@ fxtap_status fx_index_use(fxtap_reader *reader, fx_rank *rank)
     reader->database_bytes = file_bytes(path);
     status = fx_index_has_table(reader, rank, "undefined", &reader->has_undefined);
     if (status != FXTAP_OK) {
-        fx_index_release(reader);
+        fx_index_drop(reader);
     }
     return status;
 }
 
 void fx_index_release(fxtap_reader *reader)
 {
-    if (reader->database != NULL) {
-        sqlite3_close_v2(reader->database);
-        close_folder(reader->database_folder_fd);
+    if (!reader->database_is_copy) {
+        fx_index_drop(reader);
     }
-    reader->database = NULL;
-    reader->database_rank = NULL;
 }
 
 fxtap_status fx_index_has_table(fxtap_reader *reader, fx_rank *rank, const char *name, bool *out)
@@ -444,7 +530,7 @@ fxtap_status fx_rows_next(fx_rows *rows, bool *more_out)
     }
     *more_out = code == SQLITE_ROW;
     if (*more_out && rows->n_left-- == 0) {
-        return fx_error_at(FXTAP_E_DATABASE, sqlite3_db_filename(rows->reader->database, "main"),
+        return fx_error_at(FXTAP_E_DATABASE, rows->reader->database_path,
                            "more rows than a file of this size can hold");
     }
     return FXTAP_OK;

@@ -10,7 +10,9 @@
 fxtap_status fx_index_probe(fxtap_reader *reader, const char *rank_path, bool *usable_out);
 /* Opens the rank's index if it is not open. Public functions close it before they return, with fx_index_release(). */
 fxtap_status fx_index_use(fxtap_reader *reader, fx_rank *rank);
+/* Closes the open index; a copy, which nothing else can have open, stays until another index is used. */
 void fx_index_release(fxtap_reader *reader);
+void fx_index_drop(fxtap_reader *reader);
 /* Whether the rank's index has an ordinary table (not a view) of this name: some tables are optional. */
 fxtap_status fx_index_has_table(fxtap_reader *reader, fx_rank *rank, const char *name, bool *out);
 /* Runs SQLite's quick_check. If the index is not sound, `detail` is the first fault found. */

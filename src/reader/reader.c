@@ -52,7 +52,7 @@ void fxtap_reader_close(fxtap_reader *reader)
     if (reader == NULL) {
         return;
     }
-    fx_index_release(reader);
+    fx_index_drop(reader);
     for (size_t i = 0; i < reader->n_ranks; i++) {
         fx_rank_clear(reader->ranks[i]);
         fx_free(reader->ranks[i]->runs);

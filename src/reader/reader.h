@@ -124,6 +124,8 @@ struct fxtap_reader {
     struct sqlite3 *database; /* the index that is currently open, or NULL */
     int database_folder_fd;   /* descriptor of its folder, or -1; undefined without a database */
     fx_rank *database_rank;
+    const char *database_path;
+    bool database_is_copy; /* a private copy: a killed process left the index with a log */
     uint64_t database_bytes;
     bool has_undefined; /* the open index has the table of undefined elements */
 };

@@ -309,7 +309,7 @@ static void test_more_than_one_write_moves(void **state)
     struct statvfs disk;
     assert_int_equal(statvfs(folder, &disk), 0);
     if (getenv("FXTAP_LONG_TESTS") == NULL || disk.f_bavail * disk.f_frsize < n * 2) {
-        skip();
+        SKIP("a long test, or no room on the disk");
     }
     int source = memfd_create("fxtap-test", 0);
     assert_true(source >= 0);

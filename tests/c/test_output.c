@@ -187,7 +187,7 @@ static void test_numbers_under_a_decimal_comma(void **state)
     (void)state;
     char text[16];
     if (!sl_use_comma()) {
-        skip(); /* not glibc */
+        SKIP("needs glibc");
     }
     snprintf(text, sizeof text, "%.1f", 0.5);
     assert_string_equal(text, "0,5");

@@ -158,7 +158,7 @@ static void test_move_without_its_lock_is_found(void **state)
 {
     (void)state;
     if (MANY < 60) {
-        skip();
+        SKIP("few schedules under a sanitiser");
     }
     uint64_t seed = 0;
     while (seed < ENOUGH && dump_once(seed, false) == 1) {

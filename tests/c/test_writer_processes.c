@@ -241,7 +241,7 @@ static void test_kills(void **state)
     program = program != NULL ? program : "../examples/example_mlp";
     char *path = realpath(program, NULL);
     if (path == NULL) {
-        skip();
+        SKIP("no example program");
     }
     char *root = NULL;
     unsigned random = 1;
@@ -332,7 +332,7 @@ static void test_fork_between_calls(void **state)
 {
     (void)state;
     if (!CAN_FORK_WITH_THREADS) {
-        skip();
+        SKIP("a fork with threads under a sanitiser");
     }
     char *root = tree_create();
     fxtap_dump_options options = ss_options(root);
@@ -374,7 +374,7 @@ static void test_fork_inside_a_call(void **state)
 {
     (void)state;
     if (!CAN_FORK_WITH_THREADS) {
-        skip();
+        SKIP("a fork with threads under a sanitiser");
     }
     char *root = tree_create();
     fxtap_dump_options options = ss_options(root);
@@ -421,7 +421,7 @@ static void test_fork_while_others_write(void **state)
 {
     (void)state;
     if (!CAN_FORK_WITH_THREADS) {
-        skip();
+        SKIP("a fork with threads under a sanitiser");
     }
     char *root = tree_create();
     fxtap_dump_options options = ss_options(root);

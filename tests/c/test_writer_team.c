@@ -136,7 +136,7 @@ static void test_free_processors_get_workers(void **state)
 {
     (void)state;
     if (fx_processor_count() < 2) {
-        skip();
+        SKIP("needs two processors");
     }
     char *root = tree_create();
     size_t n_before = count_threads();
@@ -197,7 +197,7 @@ static void test_forked_child_has_no_team(void **state)
 {
     (void)state;
     if (!CAN_FORK_WITH_THREADS) {
-        skip();
+        SKIP("a fork with threads under a sanitiser");
     }
     char *root = tree_create();
     fxtap_dump *dump = open_with_team(root, fx_processor_count(), 0);
