@@ -1,5 +1,5 @@
 /* execution.c - the calls of one side as one execution: consecutive node numbers, values traced from call to call. */
-#include "compare/execution.h"
+#include "pair/execution.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -38,7 +38,7 @@ static void describe_node(fx_exec_node *node, const fxtap_node_info *info, const
 {
     node->info = info;
     node->name = info == NULL ? tensor->name : info->name;
-    node->target = info == NULL ? "" : info->target;
+    node->operator_name = info == NULL ? "" : info->target;
 }
 
 static void place_tensors(fx_execution *execution, const fx_exec_call *call)
@@ -112,7 +112,7 @@ bool fx_execution_item(const fx_execution *execution, size_t node, size_t *produ
     const fx_exec_node *at = &execution->nodes[node];
     const fx_exec_call *call = &execution->calls[at->call];
     fxtap_node_desc desc = {.struct_size = sizeof desc};
-    if (execution->wiring == NULL || at->target == NULL || strcmp(at->target, "operator.getitem") != 0 ||
+    if (execution->wiring == NULL || at->operator_name == NULL || strcmp(at->operator_name, "operator.getitem") != 0 ||
         fxtap_graph_node(call->record, (fxtap_node)(node - call->first_node), &desc) != FXTAP_OK || desc.n_args != 2 ||
         fxtap_value_kind_of(call->record, desc.args[1]) != FXTAP_V_INT ||
         !fx_wiring_producer(execution->wiring, node, "0", producer_out)) {
@@ -225,6 +225,24 @@ static fxtap_status link_call(fx_execution *execution, const fx_exec_call *call,
     return status;
 }
 
+/* The latest forward call that a backward call takes a value from. */
+static void find_forward(fx_execution *execution, fx_exec_call *call)
+{
+    size_t end = call->first_node + call->n_nodes;
+    for (size_t i = call->first_node; i < end && call->graph != NULL && call->graph->kind == FXTAP_GRAPH_BACKWARD;
+         i++) {
+        size_t n_inputs;
+        const size_t *inputs = fx_wiring_inputs(execution->wiring, i, &n_inputs);
+        bool is_link = n_inputs == 1 && fx_wiring_position(execution->wiring, i, 0)[0] == '\0';
+        size_t c = is_link ? execution->nodes[inputs[0]].call : FX_MISSING;
+        bool is_forward =
+            is_link && execution->calls[c].graph != NULL && execution->calls[c].graph->kind == FXTAP_GRAPH_FORWARD;
+        if (is_forward && (call->forward == FX_MISSING || c > call->forward)) {
+            call->forward = c;
+        }
+    }
+}
+
 static fxtap_status link_calls(fx_execution *execution)
 {
     fx_table values;
@@ -232,8 +250,9 @@ static fxtap_status link_calls(fx_execution *execution)
     const fxtap_tensor_info **given = fx_calloc(execution->n_nodes + 1, sizeof *given);
     fxtap_status status = given == NULL ? FXTAP_E_NOMEM : FXTAP_OK;
     for (size_t c = 0; c < execution->n_calls && status == FXTAP_OK; c++) {
-        const fx_exec_call *call = &execution->calls[c];
+        fx_exec_call *call = &execution->calls[c];
         status = link_call(execution, call, &values, given + call->first_node);
+        find_forward(execution, call);
     }
     fx_free(given);
     fx_table_clear(&values);
@@ -266,6 +285,7 @@ fxtap_status fx_execution_open(fx_execution *execution, fx_arena *arena, fxtap_r
     for (size_t c = 0; c < n_calls; c++) {
         calls[c].first_node = execution->n_nodes;
         calls[c].n_nodes = count_nodes(execution, &calls[c]);
+        calls[c].forward = FX_MISSING;
         execution->n_nodes += calls[c].n_nodes;
         execution->n_backwards += calls[c].graph != NULL && calls[c].graph->kind == FXTAP_GRAPH_BACKWARD;
     }

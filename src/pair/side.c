@@ -3,7 +3,7 @@
 #include <pthread.h>
 #include <stdio.h>
 
-#include "compare/report.h"
+#include "pair/side.h"
 #include "util/error.h"
 #include "util/memory.h"
 
@@ -27,20 +27,8 @@ static fxtap_status list_steps(fx_side *side)
     return FXTAP_OK;
 }
 
-fxtap_status fx_side_warnings(fx_comparison *comparison, const fx_side *side, const char *which)
+static fxtap_status open_side(const fxtap_compare_options *options, fx_side *side, fxtap_reader *reader, bool is_golden)
 {
-    for (size_t i = 0; i < fxtap_reader_warning_count(side->reader); i++) {
-        const char *line = fx_arena_printf(&comparison->arena, "%s: %s", which, fxtap_reader_warning(side->reader, i));
-        if (line == NULL || fx_report_warn(comparison->report, line) != FXTAP_OK) {
-            return FXTAP_E_NOMEM;
-        }
-    }
-    return FXTAP_OK;
-}
-
-static fxtap_status open_side(fx_comparison *comparison, fx_side *side, fxtap_reader *reader, bool is_golden)
-{
-    const fxtap_compare_options *options = comparison->options;
     side->query = (fxtap_tensor_query){
         .struct_size = sizeof side->query,
         .run = is_golden ? options->golden_run : options->target_run,
@@ -61,14 +49,14 @@ static int64_t rank_of(const fx_side *side, const fxtap_step_info *step)
 /* ": there are steps 0 to 2": what exists instead of the last part of the request; empty if unknown. */
 static void describe_available(const fx_side *side, char *out, size_t n_bytes)
 {
-    static const char *const names[] = {"step", "graph", "rank"};
+    static const char *const names[] = {"step", "graph", "rank", "run"};
     fxtap_tensor_query query = side->query;
-    int64_t *parts[] = {&query.step, &query.graph, &query.rank};
+    int64_t *parts[] = {&query.step, &query.graph, &query.rank, &query.run};
     out[0] = '\0';
-    for (int part = 0; part < 3 && out[0] == '\0'; part++) {
+    for (int part = 0; part < 4 && out[0] == '\0'; part++) {
         const fxtap_step_info **steps = NULL;
         size_t n = 0;
-        bool is_given = *parts[part] >= 0;
+        bool is_given = part < 3 ? *parts[part] >= 0 : query.run > 0;
         *parts[part] = -1;
         if (!is_given || fxtap_reader_query_steps(side->reader, &query, &steps, &n) != FXTAP_OK) {
             continue;
@@ -77,7 +65,8 @@ static void describe_available(const fx_side *side, char *out, size_t n_bytes)
         for (size_t i = 0; i < n; i++) {
             int64_t value = part == 0   ? steps[i]->step
                             : part == 1 ? (int64_t)steps[i]->graph->graph
-                                        : rank_of(side, steps[i]);
+                            : part == 2 ? rank_of(side, steps[i])
+                                        : steps[i]->graph->run;
             first = value < first ? value : first;
             last = value > last ? value : last;
         }
@@ -90,10 +79,13 @@ static void describe_available(const fx_side *side, char *out, size_t n_bytes)
     }
 }
 
-fxtap_status fx_side_check(const fx_comparison *comparison, const fx_side *side)
+fxtap_status fx_side_check(const fxtap_compare_options *options, const fx_side *side)
 {
-    const fxtap_compare_options *options = comparison->options;
     const fxtap_tensor_query *query = &side->query;
+    fxtap_status status = fxtap_reader_left_out(side->reader);
+    if (status != FXTAP_OK) {
+        return status; /* what could not be read is not missing */
+    }
     const struct {
         const char *name;
         int64_t value;
@@ -124,8 +116,9 @@ fxtap_status fx_side_check(const fx_comparison *comparison, const fx_side *side)
 }
 
 typedef struct opening {
-    fx_comparison *comparison;
+    const fxtap_compare_options *options;
     fxtap_reader *reader;
+    fx_side *side;
     fxtap_status status;
     fx_error_copy error;
 } opening;
@@ -133,18 +126,19 @@ typedef struct opening {
 static void *open_target(void *argument)
 {
     opening *o = argument;
-    o->status = open_side(o->comparison, &o->comparison->target, o->reader, false);
+    o->status = open_side(o->options, o->side, o->reader, false);
     fx_error_save(o->status, &o->error);
     return NULL;
 }
 
-fxtap_status fx_sides_open(fx_comparison *comparison, fxtap_reader *golden, fxtap_reader *target)
+fxtap_status fx_sides_open(const fxtap_compare_options *options, fxtap_reader *golden, fxtap_reader *target,
+                           fx_side *golden_out, fx_side *target_out)
 {
     pthread_t thread;
-    opening other = {.comparison = comparison, .reader = target};
-    bool is_split = golden != target && comparison->options->n_threads != 1 &&
-                    pthread_create(&thread, NULL, open_target, &other) == 0;
-    fxtap_status status = open_side(comparison, &comparison->golden, golden, true);
+    opening other = {.options = options, .reader = target, .side = target_out};
+    bool is_split =
+        golden != target && options->n_threads != 1 && pthread_create(&thread, NULL, open_target, &other) == 0;
+    fxtap_status status = open_side(options, golden_out, golden, true);
     if (is_split) {
         pthread_join(thread, NULL);
     } else if (status == FXTAP_OK) {
