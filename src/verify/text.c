@@ -347,7 +347,7 @@ static void in_short(const fx_page *p, const fxtap_verify_result *result)
             percent(p->out, fx_misrounded_share(&result->third));
         }
     } else if (result->reason[0] != '\0') {
-        fx_page_text(p, result->reason, p->width - 10, false);
+        fxtap_buffer_text(p->out, result->reason);
     } else if (result->is_measured) {
         fxtap_buffer_text(p->out, "error ");
         times(p, error->ratio);
@@ -363,11 +363,17 @@ static void also_line(const fx_page *p, const fxtap_verify_result *result)
     fx_page_text(p, result->place.operator_name, p->width - used, false);
     fxtap_buffer_text(p->out, "\n");
     fx_page_label(p, "");
+    fxtap_buffer line;
+    fxtap_buffer_init(&line);
+    fx_page scratch = *p;
+    scratch.out = &line;
+    where(&scratch, &result->place);
+    fxtap_buffer_text(&line, ": ");
+    in_short(&scratch, result);
     fxtap_buffer_text(p->out, "  ");
-    where(p, &result->place);
-    fxtap_buffer_text(p->out, ": ");
-    in_short(p, result);
+    fx_page_text(p, fxtap_buffer_status(&line) == FXTAP_OK ? line.bytes : "", p->width - 12, false);
     fxtap_buffer_text(p->out, "\n");
+    fxtap_buffer_clear(&line);
 }
 
 static void also(const fx_page *p, const fxtap_verification *v, size_t first)
