@@ -1,0 +1,33 @@
+/* python.h - finds and starts the Python in which the package is installed. */
+#ifndef PYTHON_H
+#define PYTHON_H
+
+#include <stdbool.h>
+
+/*
+ * A command line in construction: python -m fxtap WORD ... The first word is python's path; the last one, NULL, is added
+ * at each start. Words are copied.
+ */
+typedef struct python_line {
+    char **words;
+    int count;
+} python_line;
+
+/*
+ * Begins a line with the interpreter: `chosen` (--python), else $FXTAP_PYTHON, else python3 beside this program, into
+ * whose environment it was installed, else python3 in PATH. `chosen` may be NULL.
+ */
+void python_begin(python_line *line, const char *chosen);
+void python_add(python_line *line, const char *word);
+void python_clear(python_line *line);
+
+/*
+ * Whether that Python has a module; false after one line that says where to install it. A folder with its name, such
+ * as a clone beside the script, does not count. Python itself reports any other problem when it runs.
+ */
+bool python_has(const python_line *line, const char *module);
+
+/* Replaces this process. Returns EXIT_TROUBLE after an error message. */
+int python_execute(python_line *line);
+
+#endif
