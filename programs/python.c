@@ -2,7 +2,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <limits.h>
+#include <poll.h>
+#include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +14,8 @@
 #include <unistd.h>
 
 #include "command.h"
+
+#define LOOK_EVERY_MS 200 /* for a signal that came just before poll() */
 
 /* python3 in the folder of this program, into whose environment it was installed, or "". */
 static void find_neighbour(char path[PATH_MAX])
@@ -51,6 +56,29 @@ void python_add(python_line *line, const char *word)
     line->words[line->count] = NULL;
 }
 
+void python_add_number(python_line *line, const char *option, int64_t number)
+{
+    char text[24];
+    snprintf(text, sizeof text, "%" PRId64, number);
+    python_add_text(line, option, number >= 0 ? text : NULL);
+}
+
+void python_add_text(python_line *line, const char *option, const char *text)
+{
+    if (text != NULL) {
+        python_add(line, option);
+        python_add(line, text);
+    }
+}
+
+void python_add_command(python_line *line, const char *command_name)
+{
+    python_add(line, "-P");
+    python_add(line, "-m");
+    python_add(line, "fxtap");
+    python_add(line, command_name);
+}
+
 void python_clear(python_line *line)
 {
     for (int i = 0; i < line->count; i++) {
@@ -88,6 +116,59 @@ bool python_has(const python_line *line, const char *module)
         return false;
     }
     return true;
+}
+
+/* Reads until all writers have closed the pipe; passes the first signal on to the child, once. */
+static void drain(int fd, pid_t child, fxtap_buffer *out)
+{
+    bool is_told = false;
+    struct pollfd waiting = {.fd = fd, .events = POLLIN};
+    for (;;) {
+        if (was_interrupted() && !is_told) {
+            kill(child, SIGINT);
+            is_told = true;
+        }
+        if (poll(&waiting, 1, LOOK_EVERY_MS) <= 0) {
+            continue;
+        }
+        char block[65536];
+        ssize_t n = read(fd, block, sizeof block);
+        if (n == 0 || (n < 0 && errno != EINTR)) {
+            return;
+        }
+        if (n > 0) {
+            fxtap_buffer_append(out, block, (size_t)n);
+        }
+    }
+}
+
+int python_collect(python_line *line, fxtap_buffer *out)
+{
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) != 0) {
+        return report_error("cannot make a pipe: %s", strerror(errno));
+    }
+    int for_child = fcntl(ends[1], F_DUPFD, 3); /* without FD_CLOEXEC */
+    python_add_number(line, "--out-fd", for_child);
+    pid_t child;
+    int error = posix_spawnp(&child, line->words[0], NULL, NULL, line->words, environ);
+    close(for_child);
+    close(ends[1]);
+    int status = 0;
+    if (error == 0) {
+        drain(ends[0], child, out);
+        while (waitpid(child, &status, 0) == -1 && errno == EINTR) {
+        }
+    }
+    close(ends[0]);
+    if (error != 0) {
+        return report_error("cannot run %s: %s", line->words[0], strerror(error));
+    }
+    if (WIFSIGNALED(status) && !was_interrupted()) {
+        return report_error("%s ended by signal %d (%s)", line->words[0], WTERMSIG(status),
+                            strsignal(WTERMSIG(status)));
+    }
+    return WIFEXITED(status) ? WEXITSTATUS(status) : EXIT_TROUBLE;
 }
 
 int python_execute(python_line *line)

@@ -3,6 +3,9 @@
 #define PYTHON_H
 
 #include <stdbool.h>
+#include <stdint.h>
+
+#include "fxtap/output.h"
 
 /*
  * A command line in construction: python -m fxtap WORD ... The first word is python's path; the last one, NULL, is added
@@ -19,6 +22,11 @@ typedef struct python_line {
  */
 void python_begin(python_line *line, const char *chosen);
 void python_add(python_line *line, const char *word);
+/* Adds an option and its value; nothing where the number is negative, or the text NULL. */
+void python_add_number(python_line *line, const char *option, int64_t number);
+void python_add_text(python_line *line, const char *option, const char *text);
+/* Adds -m fxtap COMMAND, with a module path that has no working directory: that may be a dump, with a torch.py in it. */
+void python_add_command(python_line *line, const char *command);
 void python_clear(python_line *line);
 
 /*
@@ -26,6 +34,12 @@ void python_clear(python_line *line);
  * as a clone beside the script, does not count. Python itself reports any other problem when it runs.
  */
 bool python_has(const python_line *line, const char *module);
+
+/*
+ * Runs the line with one more option, --out-fd N, and collects what it writes there. A signal that is noted (see
+ * progress_begin) is passed on. Returns the exit status of Python, or EXIT_TROUBLE after an error message.
+ */
+int python_collect(python_line *line, fxtap_buffer *out);
 
 /* Replaces this process. Returns EXIT_TROUBLE after an error message. */
 int python_execute(python_line *line);

@@ -126,6 +126,23 @@ static fxtap_status read_whole(const char *path, fxtap_buffer *out)
     return failed ? FXTAP_E_IO : fxtap_buffer_status(out);
 }
 
+fxtap_buffer *shards_add(shard_list *shards)
+{
+    size_t n = shards->count++;
+    shards->buffers = must_realloc(shards->buffers, n + 1, sizeof *shards->buffers);
+    shards->bytes = must_realloc(shards->bytes, n + 1, sizeof *shards->bytes);
+    shards->n_bytes = must_realloc(shards->n_bytes, n + 1, sizeof *shards->n_bytes);
+    fxtap_buffer_init(&shards->buffers[n]);
+    return &shards->buffers[n];
+}
+
+void shards_end(shard_list *shards)
+{
+    const fxtap_buffer *last = &shards->buffers[shards->count - 1];
+    shards->bytes[shards->count - 1] = last->bytes;
+    shards->n_bytes[shards->count - 1] = last->length;
+}
+
 int shards_read(const char *folder, shard_list *out)
 {
     *out = (shard_list){0};
@@ -138,16 +155,10 @@ int shards_read(const char *folder, shard_list *out)
         if (access(path, F_OK) != 0) {
             return n > 0 ? EXIT_SAME : report_error("no shards in '%s'", folder);
         }
-        out->buffers = must_realloc(out->buffers, n + 1, sizeof *out->buffers);
-        out->bytes = must_realloc(out->bytes, n + 1, sizeof *out->bytes);
-        out->n_bytes = must_realloc(out->n_bytes, n + 1, sizeof *out->n_bytes);
-        fxtap_buffer_init(&out->buffers[n]);
-        out->count = n + 1;
-        if (read_whole(path, &out->buffers[n]) != FXTAP_OK) {
+        if (read_whole(path, shards_add(out)) != FXTAP_OK) {
             return report_error("cannot read '%s': %s", path, strerror(errno));
         }
-        out->bytes[n] = out->buffers[n].bytes;
-        out->n_bytes[n] = out->buffers[n].length;
+        shards_end(out);
     }
 }
 

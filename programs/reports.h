@@ -50,6 +50,9 @@ typedef struct shard_list {
 
 /* Reads files 0, 1, 2 ... of a folder until one is missing. EXIT_SAME, or EXIT_TROUBLE after an error message. */
 int shards_read(const char *folder, shard_list *out);
+/* A new shard at the end of a list that began as {0}: fill the buffer, then call shards_end(). */
+fxtap_buffer *shards_add(shard_list *shards);
+void shards_end(shard_list *shards);
 /* Also after shards_read() failed. */
 void shards_clear(shard_list *shards);
 

@@ -14,7 +14,7 @@ from types import FrameType
 from typing import NoReturn
 
 from .config import CompilerConfig
-from .distributed import is_launched, run_compare
+from .distributed import is_launched, run_sharded
 from .environment import apply_environment
 
 __all__ = ["find_program", "main", "run_script"]
@@ -151,8 +151,9 @@ def main(arguments: list[str]) -> int:
         return 0 if arguments else 2
     if arguments[0] == "run-script":
         return run_script(arguments[1:])
-    if arguments[0] == "compare" and is_launched():
-        return run_compare(need_program(), arguments[1:])
+    if arguments[0] in ("compare", "verify") and is_launched():
+        os.environ.setdefault("FXTAP_PYTHON", sys.executable)
+        return run_sharded(need_program(), arguments[0], arguments[1:])
     run_program(arguments)
 
 
