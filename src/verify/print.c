@@ -38,6 +38,9 @@ fxtap_status fxtap_verification_print(const fxtap_verification *verification, co
     fx_float_mode callers = fx_float_mode_begin();
     fxtap_status status = FXTAP_OK;
     switch (options->format) {
+    case FXTAP_REPORT_TEXT:
+        fx_verification_print_text(verification, options, out);
+        break;
     case FXTAP_REPORT_JSON:
         fx_verification_print_json(verification, out);
         break;

@@ -4,6 +4,8 @@
 
 #include "verify/verification.h"
 
+void fx_verification_print_text(const fxtap_verification *verification, const fxtap_report_options *options,
+                                fxtap_buffer *out);
 void fx_verification_print_json(const fxtap_verification *verification, fxtap_buffer *out);
 void fx_verification_print_csv(const fxtap_verification *verification, fxtap_buffer *out);
 
