@@ -98,6 +98,9 @@ static int report(const request *r, const shard_list *shards)
     if (fxtap_verification_merge(shards->bytes, shards->n_bytes, shards->count, &verification) != FXTAP_OK) {
         return report_library_error();
     }
+    if (was_interrupted()) {
+        report_error("interrupted: the operators that were not run again are reported as such");
+    }
     int result = reports_write(&r->reports, print_verification, verification);
     if (result == EXIT_SAME) {
         bool is_wrong = fxtap_verification_is_wrong(verification);

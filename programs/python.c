@@ -142,6 +142,22 @@ static void drain(int fd, pid_t child, fxtap_buffer *out)
     }
 }
 
+/* The child unblocks both as soon as it can handle them. */
+static int spawn_with_signals_blocked(char **words, pid_t *child)
+{
+    sigset_t both;
+    sigemptyset(&both);
+    sigaddset(&both, SIGINT);
+    sigaddset(&both, SIGTERM);
+    posix_spawnattr_t attributes;
+    posix_spawnattr_init(&attributes);
+    posix_spawnattr_setsigmask(&attributes, &both);
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
+    int error = posix_spawnp(child, words[0], NULL, &attributes, words, environ);
+    posix_spawnattr_destroy(&attributes);
+    return error;
+}
+
 int python_collect(python_line *line, fxtap_buffer *out)
 {
     int ends[2];
@@ -151,7 +167,7 @@ int python_collect(python_line *line, fxtap_buffer *out)
     int for_child = fcntl(ends[1], F_DUPFD, 3); /* without FD_CLOEXEC */
     python_add_number(line, "--out-fd", for_child);
     pid_t child;
-    int error = posix_spawnp(&child, line->words[0], NULL, NULL, line->words, environ);
+    int error = spawn_with_signals_blocked(line->words, &child);
     close(for_child);
     close(ends[1]);
     int status = 0;

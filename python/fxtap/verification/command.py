@@ -17,7 +17,7 @@ from .. import _core
 from ..reading import open_dump
 from .verify import verify
 
-__all__ = ["main"]
+__all__ = ["describe_error", "main"]
 
 _ERROR = 2  # exit status
 _ERRORS = (OSError, LookupError, ValueError, MemoryError)
@@ -93,7 +93,7 @@ def _choose_jobs(options: argparse.Namespace) -> int:
     if options.jobs:
         return int(options.jobs)
     dump = open_dump(options.target, run=options.run or 0)
-    n_calls = sum(graph.n_dumped * graph.n_steps for graph in dump.graphs)
+    n_calls: int = sum(graph.n_dumped * graph.n_steps for graph in dump.graphs)
     return max(1, min(len(os.sched_getaffinity(0)), n_calls // _CALLS_PER_JOB))
 
 
@@ -115,10 +115,11 @@ def _work(connection: Connection, options: argparse.Namespace, shard: tuple[int,
     try:
         connection.send(_verify(options, shard, progress))
     except _ERRORS as error:
-        connection.send(_message(error))
+        connection.send(describe_error(error))
 
 
-def _message(error: BaseException) -> str:
+def describe_error(error: BaseException) -> str:
+    """Return one line for an error in opening or reading a dump."""
     if isinstance(error, KeyError):
         return str(error.args[0])
     if isinstance(error, MemoryError):
@@ -135,7 +136,7 @@ class JobError(RuntimeError):
 def _in_jobs(options: argparse.Namespace, shards: Sequence[tuple[int, int]], stop: Stop, line: ProgressLine) -> bytes:
     """Verify each shard in a process of its own; return the merged verification, serialised."""
     fork = multiprocessing.get_context("fork")
-    pending: dict[Any, tuple[int, Any]] = {}
+    pending: dict[Connection, tuple[int, Any]] = {}
     for number, shard in enumerate(shards):
         ours, theirs = fork.Pipe(duplex=False)
         process = fork.Process(target=_work, args=(theirs, options, shard, stop), daemon=True)
@@ -151,9 +152,10 @@ def _in_jobs(options: argparse.Namespace, shards: Sequence[tuple[int, int]], sto
             for _, process in pending.values():
                 os.kill(process.pid, signal.SIGINT)
         for connection in wait(list(pending), timeout=0.2):
+            assert isinstance(connection, Connection)
             number, process = pending[connection]
             try:
-                message = connection.recv()  # type: ignore[union-attr]
+                message = connection.recv()
             except EOFError:
                 process.join()
                 raise JobError(_ended(process.exitcode)) from None
@@ -197,7 +199,7 @@ def main(arguments: Sequence[str]) -> int:
     try:
         data = _run(options)
     except (*_ERRORS, JobError) as error:
-        print(f"fxtap: {_message(error)}", file=sys.stderr)
+        print(f"fxtap: {describe_error(error)}", file=sys.stderr)
         return _ERROR
     with os.fdopen(options.out_fd, "wb") as file:
         file.write(data)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import cmath
+import json
 import math
 import re
 import sys
@@ -22,6 +23,7 @@ from ..paths import expand
 from ..reading import DumpReader, GraphReader, _hint, open_dump
 from .arguments import Saved, _restride, quiet_read_only_buffers
 from .calls import Call, Selection, find_calls
+from .command import describe_error
 from .indices import _ALONG
 from .operators import NotReplayedError, Operator, find_operator
 from .random_checks import is_random
@@ -147,7 +149,7 @@ DTYPES = {{  # of the tensors; bfloat16 and the like are saved as float32
 {dtypes},
 }}
 STRIDES: dict[str, tuple[int, ...]] = {self._strides()}  # of inputs that are not contiguous
-TERMS = {terms}  # how many terms are summed up in one element of a result
+TERMS = {json.dumps(terms)}  # how many terms are summed up in one element of a result
 CHOOSES: Any = {self._chooses()}  # for positions, as of topk: dimension and keepdim
 IS_POINTWISE = {pointwise}
 IN_FLOAT64 = {not self.operator.is_native}  # False: the operator's meaning depends on the dtype
@@ -265,7 +267,7 @@ def main(arguments: Sequence[str]) -> int:
         print(f"fxtap: {ascii(options.node)[1:-1]} cannot be run again: {error}", file=sys.stderr)
         return 2
     except (OSError, LookupError, ValueError, MemoryError) as error:
-        print(f"fxtap: {error}", file=sys.stderr)
+        print(f"fxtap: {describe_error(error)}", file=sys.stderr)
         return 2
     print(f"Wrote {folder}")
     return 0

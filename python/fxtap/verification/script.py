@@ -112,10 +112,10 @@ class Measured:
         inner = ((rho * change) ** 2 * (1 + terms / 2) + (rho * unit * size) ** 2 * (1 + terms / 3)).sqrt() + flush
         allowed = (allowed * (2 if unit <= 2.0**-53 else 1)).sqrt()
         finite = saved.isfinite() & rounded.isfinite()
-        error, half, allowed, inner = ((item)[finite] for item in ((saved - true).abs(), half, allowed, inner))
+        error, half, allowed, inner = (item[finite] for item in ((saved - true).abs(), half, allowed, inner))
         differs = ~finite & (saved != rounded) & ~(saved.isnan() & rounded.isnan())
         signs = IS_POINTWISE & (saved == 0) & (rounded == 0) & (saved.signbit() != rounded.signbit())
-        self.n = min(int(finite.sum()), true[finite].unique().numel())
+        self.n = np.unique(true[finite].numpy()).size
         self.rms = float(error.square().mean().sqrt()) if self.n else 0.0
         self.ratio = self.rms / float(allowed.square().mean().sqrt()) if self.n else 0.0
         self.share = float((error > half).double().mean()) if self.n else 0.0
