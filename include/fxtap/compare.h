@@ -61,9 +61,9 @@ typedef enum fxtap_pairing {
 
 /* One rule; a later rule that matches wins over an earlier one. Negative numbers mean "not set". */
 typedef struct fxtap_rule {
-    const char *dtype;  /* torch's name, "float16"; NULL: any */
-    const char *target; /* glob on the operator; NULL: any */
-    const char *node;   /* glob on node or tensor name; NULL: any */
+    const char *dtype;         /* torch's name, "float16"; NULL: any */
+    const char *operator_name; /* glob; NULL: any */
+    const char *node;          /* glob on node or tensor name; NULL: any */
     double rtol;
     double atol;
     double min_cosine; /* --cosine */
@@ -136,7 +136,7 @@ typedef struct fxtap_pair {
     const char *name; /* tensor name: golden's, or target's if golden has none */
     const char *target_name; /* the target side's name if it differs, else NULL */
     const char *node;
-    const char *target; /* the node's operator */
+    const char *operator_name;
     int32_t rank;
     uint32_t graph; /* golden's number, or target's if golden has none */
     uint32_t target_graph;
@@ -193,7 +193,7 @@ typedef enum fxtap_origin_reason {
 /* One node near an origin. */
 typedef struct fxtap_neighbour {
     const char *node;
-    const char *target;
+    const char *operator_name;
     int32_t depth; /* distance in edges from the origin: negative before it, positive after it */
     bool is_judged;
     bool is_bad;
@@ -209,7 +209,7 @@ typedef struct fxtap_neighbourhood {
 
 typedef struct fxtap_origin {
     fxtap_origin_reason reason;
-    const fxtap_pair *pair; /* the worst output (or the input) that differs; its `target` is an operator */
+    const fxtap_pair *pair; /* the worst output (or the input) that differs */
     double input_error;     /* largest rel_l2 of its inputs */
     double output_error;    /* largest rel_l2 of its outputs */
     double growth;          /* output_error / input_error; infinite if the inputs are identical */
@@ -224,7 +224,7 @@ typedef struct fxtap_origin {
     const char *between_module; /* path of its module */
     const char *other_source; /* location of target's operator, "model.py:12"; NULL: the same as golden's, or unknown */
     const char *other_code;   /* the text of that line */
-    const char *other_target; /* the target side's operator if the two sides call different ones, else NULL */
+    const char *other_operator;        /* the target side's operator if the two sides call different ones, else NULL */
     const fxtap_neighbourhood *around; /* the graph within two edges; NULL without a record, or after the first few */
 } fxtap_origin;
 

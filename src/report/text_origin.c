@@ -219,17 +219,17 @@ static void heading(const fx_page *p, const fxtap_origin *origin, bool is_first)
         used += (int32_t)strlen(before) + fx_page_text(p, pair->node, p->width / 2, false);
         fx_page_colour(p, "0");
     }
-    if (pair->target[0] != '\0') {
+    if (pair->operator_name[0] != '\0') {
         fxtap_buffer_text(p->out, "  ");
-        fx_page_text(p, pair->target, p->width - used - 2, false);
+        fx_page_text(p, pair->operator_name, p->width - used - 2, false);
     }
-    if (origin->other_target != NULL) {
+    if (origin->other_operator != NULL) {
         fxtap_buffer_text(p->out, "\n        against ");
-        fx_page_text(p, origin->other_target, p->width - 40, false);
+        fx_page_text(p, origin->other_operator, p->width - 40, false);
         fxtap_buffer_text(p->out, " in target");
     }
     fxtap_buffer_text(p->out, "\n");
-    if (origin->pair->target[0] != '\0') { /* a plain file has no known inputs */
+    if (origin->pair->operator_name[0] != '\0') { /* a plain file has no known inputs */
         fxtap_buffer_printf(p->out, "        %s\n", fx_origin_reason_text(origin->reason));
     }
     int64_t step;
@@ -310,7 +310,7 @@ static void origin_block(const fx_page *p, const shown_origin *shown, bool is_fi
 static bool is_same_place(const fxtap_origin *a, const fxtap_origin *b)
 {
     return a->reason == b->reason && a->pair->graph == b->pair->graph && strcmp(a->pair->node, b->pair->node) == 0 &&
-           strcmp(a->pair->target, b->pair->target) == 0;
+           strcmp(a->pair->operator_name, b->pair->operator_name) == 0;
 }
 
 static bool are_weights_of_a_call(const fxtap_report *report, const fxtap_origin *a, const fxtap_origin *b)
@@ -363,7 +363,7 @@ static void choose(const fxtap_report *report, selection *out)
 
 static bool is_same_operator(const fxtap_pair *a, const fxtap_pair *b)
 {
-    return a->graph == b->graph && strcmp(a->node, b->node) == 0 && strcmp(a->target, b->target) == 0;
+    return a->graph == b->graph && strcmp(a->node, b->node) == 0 && strcmp(a->operator_name, b->operator_name) == 0;
 }
 
 /* Inserts a pair by its growth, keeping only the worst of each operator. Returns the new length. */

@@ -11,7 +11,7 @@
 static void place(fxtap_json *json, const fxtap_verify_place *place)
 {
     fxtap_json_string(json, "node", place->node);
-    fxtap_json_string(json, "target", place->target);
+    fxtap_json_string(json, "target", place->operator_name);
     fxtap_json_int(json, "rank", place->rank);
     fxtap_json_uint(json, "graph", place->graph);
     fxtap_json_int(json, "step", place->step);

@@ -159,10 +159,10 @@ static void headline(const fx_page *p, const char *colour, const char *verdict)
 /* ---- the first wrong operator ---- */
 
 /* "gelu" of "aten.gelu.default". */
-static void short_name(const char *target, char *out, size_t capacity)
+static void short_name(const char *operator_name, char *out, size_t capacity)
 {
-    const char *dot = strchr(target, '.');
-    const char *name = dot == NULL ? target : dot + 1;
+    const char *dot = strchr(operator_name, '.');
+    const char *name = dot == NULL ? operator_name : dot + 1;
     snprintf(out, capacity, "%.*s", (int)(strcspn(name, ".") > 60 ? 60 : strcspn(name, ".")), name);
 }
 
@@ -221,7 +221,7 @@ static void size_line(const fx_page *p, const fxtap_rounding_error *error)
 static void shape_sentence(fxtap_buffer *out, const fxtap_verify_result *result)
 {
     char name[64];
-    short_name(result->place.target, name, sizeof name);
+    short_name(result->place.operator_name, name, sizeof name);
     percent(out, fx_misrounded_share(&result->error));
     fxtap_buffer_text(out, " of its results are not the correctly rounded ones");
     if (result->has_third) {
@@ -360,7 +360,7 @@ static void also_line(const fx_page *p, const fxtap_verify_result *result)
     fx_page_label(p, "");
     int32_t used = 12 + fx_page_text(p, result->place.node, p->width / 2, false);
     fxtap_buffer_text(p->out, "  ");
-    fx_page_text(p, result->place.target, p->width - used, false);
+    fx_page_text(p, result->place.operator_name, p->width - used, false);
     fxtap_buffer_text(p->out, "\n");
     fx_page_label(p, "");
     fxtap_buffer_text(p->out, "  ");
@@ -440,7 +440,7 @@ static void wrong_report(const fx_page *p, const fxtap_verification *v)
     headline(p, "1;31", "WRONG");
     int32_t used = 9 + fx_page_text(p, result->place.node, p->width / 2, false);
     fxtap_buffer_text(p->out, "  ");
-    fx_page_text(p, result->place.target, p->width - used, false);
+    fx_page_text(p, result->place.operator_name, p->width - used, false);
     fxtap_buffer_text(p->out, "\n       ");
     wrapped(p, v, 7, wrong_sentence);
     if (!p->options->quiet) {

@@ -5,11 +5,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "compare/map.h"
-#include "compare/report.h"
-#include "compare/traits.h"
 #include "fxtap/dump.h"
 #include "fxtap/npy.h"
+#include "pair/map.h"
+#include "pair/traits.h"
 #include "support_compare.h"
 #include "support_graph.h"
 #include "support_tree.h"
@@ -218,7 +217,7 @@ static void a_region_stands_for_one_operator(void **state)
         if (is_wrong) {
             const fxtap_origin *origin = fxtap_report_origin(report, 0);
             assert_string_equal(origin->pair->node, "gelu");
-            assert_string_equal(origin->other_target, "aten.mul.Tensor");
+            assert_string_equal(origin->other_operator, "aten.mul.Tensor");
             assert_non_null(strstr(origin->between, "erf"));
         }
         fxtap_report_free(report);

@@ -8,10 +8,10 @@
 
 #include <cmocka.h>
 
-#include "compare/report.h"
 #include "fxtap/print.h"
 #include "graph/record.h"
 #include "graph/symbols.h"
+#include "pair/wiring.h"
 #include "support_graph.h"
 
 #define CHAIN 1000000

@@ -3,7 +3,7 @@
 #include <pthread.h>
 #include <stdio.h>
 
-#include "compare/report.h"
+#include "pair/side.h"
 #include "util/error.h"
 #include "util/memory.h"
 
@@ -27,20 +27,8 @@ static fxtap_status list_steps(fx_side *side)
     return FXTAP_OK;
 }
 
-fxtap_status fx_side_warnings(fx_comparison *comparison, const fx_side *side, const char *which)
+static fxtap_status open_side(const fxtap_compare_options *options, fx_side *side, fxtap_reader *reader, bool is_golden)
 {
-    for (size_t i = 0; i < fxtap_reader_warning_count(side->reader); i++) {
-        const char *line = fx_arena_printf(&comparison->arena, "%s: %s", which, fxtap_reader_warning(side->reader, i));
-        if (line == NULL || fx_report_warn(comparison->report, line) != FXTAP_OK) {
-            return FXTAP_E_NOMEM;
-        }
-    }
-    return FXTAP_OK;
-}
-
-static fxtap_status open_side(fx_comparison *comparison, fx_side *side, fxtap_reader *reader, bool is_golden)
-{
-    const fxtap_compare_options *options = comparison->options;
     side->query = (fxtap_tensor_query){
         .struct_size = sizeof side->query,
         .run = is_golden ? options->golden_run : options->target_run,
@@ -90,9 +78,8 @@ static void describe_available(const fx_side *side, char *out, size_t n_bytes)
     }
 }
 
-fxtap_status fx_side_check(const fx_comparison *comparison, const fx_side *side)
+fxtap_status fx_side_check(const fxtap_compare_options *options, const fx_side *side)
 {
-    const fxtap_compare_options *options = comparison->options;
     const fxtap_tensor_query *query = &side->query;
     const struct {
         const char *name;
@@ -124,8 +111,9 @@ fxtap_status fx_side_check(const fx_comparison *comparison, const fx_side *side)
 }
 
 typedef struct opening {
-    fx_comparison *comparison;
+    const fxtap_compare_options *options;
     fxtap_reader *reader;
+    fx_side *side;
     fxtap_status status;
     fx_error_copy error;
 } opening;
@@ -133,18 +121,19 @@ typedef struct opening {
 static void *open_target(void *argument)
 {
     opening *o = argument;
-    o->status = open_side(o->comparison, &o->comparison->target, o->reader, false);
+    o->status = open_side(o->options, o->side, o->reader, false);
     fx_error_save(o->status, &o->error);
     return NULL;
 }
 
-fxtap_status fx_sides_open(fx_comparison *comparison, fxtap_reader *golden, fxtap_reader *target)
+fxtap_status fx_sides_open(const fxtap_compare_options *options, fxtap_reader *golden, fxtap_reader *target,
+                           fx_side *golden_out, fx_side *target_out)
 {
     pthread_t thread;
-    opening other = {.comparison = comparison, .reader = target};
-    bool is_split = golden != target && comparison->options->n_threads != 1 &&
-                    pthread_create(&thread, NULL, open_target, &other) == 0;
-    fxtap_status status = open_side(comparison, &comparison->golden, golden, true);
+    opening other = {.options = options, .reader = target, .side = target_out};
+    bool is_split =
+        golden != target && options->n_threads != 1 && pthread_create(&thread, NULL, open_target, &other) == 0;
+    fxtap_status status = open_side(options, golden_out, golden, true);
     if (is_split) {
         pthread_join(thread, NULL);
     } else if (status == FXTAP_OK) {

@@ -1,9 +1,9 @@
 /* places.h - which tensor of golden is compared with which tensor of target, once their nodes are aligned. */
-#ifndef FX_COMPARE_PLACES_H
-#define FX_COMPARE_PLACES_H
+#ifndef FX_PAIR_PLACES_H
+#define FX_PAIR_PLACES_H
 
-#include "compare/execution.h"
-#include "compare/map.h"
+#include "pair/execution.h"
+#include "pair/map.h"
 
 typedef struct fx_places {
     size_t *golden; /* for each golden tensor, its partner in target's list, or FX_MISSING */

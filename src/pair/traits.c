@@ -1,5 +1,5 @@
 /* traits.c - operator, module, line, value and readers of every node, from its index rows and the wiring. */
-#include "compare/traits.h"
+#include "pair/traits.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -197,7 +197,7 @@ static size_t source_of(const fx_traits *traits, size_t node)
     if (n_inputs == 0) {
         return node;
     }
-    const char *target = execution->nodes[node].target;
+    const char *target = execution->nodes[node].operator_name;
     const fxtap_tensor_info *from = traits->items[inputs[0]].value, *to = traits->items[node].value;
     bool is_link = fx_wiring_position(execution->wiring, node, 0)[0] == '\0';
     bool is_kept = from != NULL && to != NULL && from->dtype == to->dtype && fx_same_shape(from, to);
@@ -221,10 +221,10 @@ static void fill_node(fx_traits *traits, size_t i)
     const fx_exec_node *node = &execution->nodes[i];
     fx_trait *trait = &traits->items[i];
     *trait = (fx_trait){.source = i, .value = fx_execution_value(execution, i)};
-    if (node->target == NULL) {
+    if (node->operator_name == NULL) {
         return; /* a number without a node */
     }
-    if (node->target[0] == '\0' && node->n_tensors > 0) {
+    if (node->operator_name[0] == '\0' && node->n_tensors > 0) {
         return; /* a plain file has only its name */
     }
     fxtap_node_op op = op_of(execution, i);
@@ -233,7 +233,7 @@ static void fill_node(fx_traits *traits, size_t i)
         op == FXTAP_OP_PLACEHOLDER && execution->wiring != NULL && !fx_wiring_is_placeholder(execution->wiring, i);
     trait->is_output = op == FXTAP_OP_OUTPUT;
     if (!is_link) {
-        const char *target = trait->is_input ? "placeholder" : node->target;
+        const char *target = trait->is_input ? "placeholder" : node->operator_name;
         trait->base = fx_operator_base(target);
         trait->family = trait->is_input ? trait->base : fx_operator_family(target);
         size_t producer, index;
@@ -297,8 +297,8 @@ static bool fill_users(fx_arena *arena, fx_traits *traits)
     }
     for (size_t i = 0; i < execution->n_nodes; i++) {
         const size_t *inputs = fx_wiring_inputs(execution->wiring, i, &n_inputs);
-        bool is_item =
-            execution->nodes[i].target != NULL && strcmp(execution->nodes[i].target, "operator.getitem") == 0;
+        bool is_item = execution->nodes[i].operator_name != NULL &&
+                       strcmp(execution->nodes[i].operator_name, "operator.getitem") == 0;
         for (size_t k = 0; k < n_inputs && traits->items[i].base != 0; k++) {
             traits->items[inputs[k]].is_tuple |= is_item;
             fx_trait *from = &traits->items[traits->items[inputs[k]].source];

@@ -1,5 +1,5 @@
 /*
- * group.c - which calls are compared with which.
+ * groups.c - which calls are compared with which.
  *
  * Ranks pair by number (two single ranks pair with each other). If every graph of a rank has a graph with an equal key
  * on the other side, steps pair by number (two single requested steps pair with each other) and nodes by position.
@@ -8,8 +8,10 @@
  */
 #include <string.h>
 
-#include "compare/batch.h"
-#include "compare/steps.h"
+#include "pair/calls.h"
+#include "pair/execution.h"
+#include "pair/groups.h"
+#include "pair/steps.h"
 #include "util/error.h"
 #include "util/memory.h"
 
@@ -119,15 +121,14 @@ static void pair_graphs_pass(graph_list *golden, graph_list *target, graphs_matc
 
 /* ---- groups ---- */
 
-static fxtap_status add_group(fx_comparison *comparison, const fx_group_work *work)
+static fxtap_status add_group(fx_groups *groups, const fx_group_work *work)
 {
-    if (!fx_grow((void **)&comparison->groups, &comparison->groups_capacity, comparison->n_groups + 1,
-                 sizeof *comparison->groups)) {
+    if (!fx_grow((void **)&groups->items, &groups->capacity, groups->n_items + 1, sizeof *groups->items)) {
         return FXTAP_E_NOMEM;
     }
-    comparison->groups[comparison->n_groups] = *work;
-    comparison->groups[comparison->n_groups].number = comparison->n_groups;
-    comparison->n_groups++;
+    groups->items[groups->n_items] = *work;
+    groups->items[groups->n_items].number = groups->n_items;
+    groups->n_items++;
     return FXTAP_OK;
 }
 
@@ -148,7 +149,7 @@ static bool is_extra(const graph_entry *golden, const graph_entry *target, bool 
 }
 
 typedef struct pairing_graphs { /* one rank of each side */
-    fx_comparison *comparison;
+    fx_groups *groups;
     graph_list golden, target;
     int32_t rank; /* rank number of the reported pairs */
     bool are_replicas;
@@ -164,23 +165,17 @@ static bool has_backward(const graph_list *list)
     return false;
 }
 
-/* Which calls of the two sides are paired; the arrays are in the comparison's arena. */
-typedef struct call_partners {
-    size_t *of_golden; /* for each call of golden, the index of target's, or FX_MISSING */
-    bool *is_taken;    /* for each call of target: it is paired */
-} call_partners;
-
-static bool create_partners(fx_comparison *c, size_t n_golden, size_t n_target, call_partners *out)
+static bool create_partners(fx_groups *groups, size_t n_golden, size_t n_target, fx_call_partners *out)
 {
-    out->of_golden = fx_arena_calloc(&c->arena, n_golden + 1, sizeof *out->of_golden);
-    out->is_taken = fx_arena_calloc(&c->arena, n_target + 1, sizeof *out->is_taken);
+    out->of_golden = fx_arena_calloc(groups->arena, n_golden + 1, sizeof *out->of_golden);
+    out->is_taken = fx_arena_calloc(groups->arena, n_target + 1, sizeof *out->is_taken);
     for (size_t g = 0; out->of_golden != NULL && g < n_golden; g++) {
         out->of_golden[g] = FX_MISSING;
     }
     return out->of_golden != NULL && out->is_taken != NULL;
 }
 
-static void join_calls(call_partners *partners, size_t g, size_t t)
+static void join_calls(fx_call_partners *partners, size_t g, size_t t)
 {
     if (partners->of_golden[g] == FX_MISSING && !partners->is_taken[t]) {
         partners->of_golden[g] = t;
@@ -189,20 +184,20 @@ static void join_calls(call_partners *partners, size_t g, size_t t)
 }
 
 /* Pairs the steps of two graphs: first those with the same weights, the rest by number. */
-static fxtap_status find_partners(fx_comparison *c, const graph_entry *golden, const graph_entry *target,
-                                  call_partners *out)
+static fxtap_status find_partners(fx_groups *groups, const graph_entry *golden, const graph_entry *target,
+                                  fx_call_partners *out)
 {
-    const fxtap_step_info *const *left = &c->golden.steps[golden->first_step];
-    const fxtap_step_info *const *right = &c->target.steps[target->first_step];
+    const fxtap_step_info *const *left = &groups->golden->steps[golden->first_step];
+    const fxtap_step_info *const *right = &groups->target->steps[target->first_step];
     if (golden->info == NULL || target->info == NULL ||
-        (is_step_asked_for(&c->golden) && is_step_asked_for(&c->target))) {
+        (is_step_asked_for(groups->golden) && is_step_asked_for(groups->target))) {
         for (size_t i = 0; i < golden->n_steps && i < target->n_steps; i++) {
             join_calls(out, i, i);
         }
         return FXTAP_OK;
     }
-    fxtap_status status =
-        fx_pair_calls(c, left, golden->n_steps, right, target->n_steps, out->of_golden, out->is_taken);
+    fxtap_status status = fx_pair_calls(groups->arena, groups->golden, left, golden->n_steps, groups->target, right,
+                                        target->n_steps, out);
     for (size_t g = 0, t = 0; g < golden->n_steps && t < target->n_steps && status == FXTAP_OK;) {
         int64_t a = left[g]->step, b = right[t]->step;
         if (a == b) {
@@ -217,21 +212,21 @@ static fxtap_status find_partners(fx_comparison *c, const graph_entry *golden, c
 /* Adds groups for the steps of two graphs; either graph may be missing. Steps are in order on both sides. */
 static fxtap_status pair_steps(pairing_graphs *p, const graph_entry *golden, const graph_entry *target)
 {
-    fx_comparison *c = p->comparison;
+    fx_groups *groups = p->groups;
     size_t n_golden = golden == NULL ? 0 : golden->n_steps, n_target = target == NULL ? 0 : target->n_steps;
     fx_group_work work = {.rank = p->rank,
                           .pairing = golden == NULL ? FXTAP_PAIR_NONE : golden->pairing,
                           .same_structure = golden != NULL && target != NULL && golden->same_structure};
     work.is_extra = (golden == NULL || target == NULL) &&
                     is_extra(golden, target, has_backward(golden == NULL ? &p->golden : &p->target));
-    call_partners partners;
-    fxtap_status status = create_partners(c, n_golden, n_target, &partners) ? FXTAP_OK : FXTAP_E_NOMEM;
+    fx_call_partners partners;
+    fxtap_status status = create_partners(groups, n_golden, n_target, &partners) ? FXTAP_OK : FXTAP_E_NOMEM;
     if (status == FXTAP_OK && n_golden > 0 && n_target > 0) {
-        status = find_partners(c, golden, target, &partners);
+        status = find_partners(groups, golden, target, &partners);
     }
     for (size_t g = 0, t = 0; (g < n_golden || t < n_target) && status == FXTAP_OK;) {
-        const fxtap_step_info *const *left = g < n_golden ? &c->golden.steps[golden->first_step + g] : NULL;
-        const fxtap_step_info *const *right = t < n_target ? &c->target.steps[target->first_step + t] : NULL;
+        const fxtap_step_info *const *left = g < n_golden ? &groups->golden->steps[golden->first_step + g] : NULL;
+        const fxtap_step_info *const *right = t < n_target ? &groups->target->steps[target->first_step + t] : NULL;
         if (right != NULL && partners.is_taken[t]) {
             t++; /* added together with its partner */
             continue;
@@ -240,7 +235,7 @@ static fxtap_status pair_steps(pairing_graphs *p, const graph_entry *golden, con
             right == NULL || (left != NULL && (*left == NULL || *right == NULL || (*left)->step <= (*right)->step));
         if (is_first) {
             size_t partner = partners.of_golden[g++];
-            right = partner == FX_MISSING ? NULL : &c->target.steps[target->first_step + partner];
+            right = partner == FX_MISSING ? NULL : &groups->target->steps[target->first_step + partner];
         } else {
             left = NULL;
             t++;
@@ -249,7 +244,7 @@ static fxtap_status pair_steps(pairing_graphs *p, const graph_entry *golden, con
         work.n_target = right != NULL;
         work.golden = left;
         work.target = right;
-        status = add_group(c, &work);
+        status = add_group(groups, &work);
     }
     return status;
 }
@@ -295,13 +290,13 @@ static bool is_recorded(const fx_side *side, const graph_list *list)
     return is_one;
 }
 
-static fxtap_status list_calls(fx_comparison *c, const fx_side *side, const graph_list *list, fx_calls *out)
+static fxtap_status list_calls(fx_groups *groups, const fx_side *side, const graph_list *list, fx_calls *out)
 {
     size_t n = 0;
     for (size_t i = 0; i < list->n_items; i++) {
         n += list->items[i].n_steps;
     }
-    const fxtap_step_info **steps = fx_arena_calloc(&c->arena, n + 1, sizeof *steps);
+    const fxtap_step_info **steps = fx_arena_calloc(groups->arena, n + 1, sizeof *steps);
     if (steps == NULL) {
         return FXTAP_E_NOMEM;
     }
@@ -311,7 +306,7 @@ static fxtap_status list_calls(fx_comparison *c, const fx_side *side, const grap
             steps[n++] = side->steps[list->items[i].first_step + k];
         }
     }
-    return fx_calls_create(&c->arena, side->reader, steps, n, c->options->step_of, out);
+    return fx_calls_create(groups->arena, side->reader, steps, n, groups->options->step_of, out);
 }
 
 static bool is_one_structure(const fx_group_work *work)
@@ -323,26 +318,25 @@ static bool is_one_structure(const fx_group_work *work)
 }
 
 /* "3 iterations, of 1 call in golden and 2 calls in target". */
-static fxtap_status describe_iterations(fx_comparison *c, const fx_calls *golden, const fx_calls *target)
+static fxtap_status describe_iterations(fx_groups *groups, const fx_calls *golden, const fx_calls *target)
 {
-    if (c->report->steps != NULL || golden->n_steps == 0 || target->n_steps == 0) {
+    if (groups->steps != NULL || golden->n_steps == 0 || target->n_steps == 0) {
         return FXTAP_OK;
     }
     size_t n_golden = golden->first[1] - golden->first[0], n_target = target->first[1] - target->first[0];
     const char *other = golden->n_steps == target->n_steps
                             ? ""
-                            : fx_arena_printf(&c->arena, " in golden, %zu in target", target->n_steps);
-    c->report->steps = other == NULL
-                           ? NULL
-                           : fx_arena_printf(&c->report->arena, "%zu iteration%s%s, of %zu call%s and %zu call%s",
-                                             golden->n_steps, golden->n_steps == 1 ? "" : "s", other, n_golden,
-                                             n_golden == 1 ? "" : "s", n_target, n_target == 1 ? "" : "s");
-    return c->report->steps == NULL ? FXTAP_E_NOMEM : FXTAP_OK;
+                            : fx_arena_printf(groups->arena, " in golden, %zu in target", target->n_steps);
+    groups->steps = other == NULL ? NULL
+                                  : fx_arena_printf(groups->arena, "%zu iteration%s%s, of %zu call%s and %zu call%s",
+                                                    golden->n_steps, golden->n_steps == 1 ? "" : "s", other, n_golden,
+                                                    n_golden == 1 ? "" : "s", n_target, n_target == 1 ? "" : "s");
+    return groups->steps == NULL ? FXTAP_E_NOMEM : FXTAP_OK;
 }
 
-static const fxtap_step_info *const *first_calls(fx_comparison *c, const fx_calls *calls)
+static const fxtap_step_info *const *first_calls(fx_groups *groups, const fx_calls *calls)
 {
-    const fxtap_step_info **steps = fx_arena_calloc(&c->arena, calls->n_steps + 1, sizeof *steps);
+    const fxtap_step_info **steps = fx_arena_calloc(groups->arena, calls->n_steps + 1, sizeof *steps);
     for (size_t s = 0; steps != NULL && s < calls->n_steps; s++) {
         steps[s] = calls->items[calls->first[s]];
     }
@@ -350,15 +344,15 @@ static const fxtap_step_info *const *first_calls(fx_comparison *c, const fx_call
 }
 
 /* Pairs iterations whose first calls have the same weights, the rest in order. */
-static fxtap_status find_iterations(fx_comparison *c, const fx_calls *golden, const fx_calls *target,
-                                    call_partners *out)
+static fxtap_status find_iterations(fx_groups *groups, const fx_calls *golden, const fx_calls *target,
+                                    fx_call_partners *out)
 {
-    const fxtap_step_info *const *left = first_calls(c, golden), *const *right = first_calls(c, target);
-    if (left == NULL || right == NULL || !create_partners(c, golden->n_steps, target->n_steps, out)) {
+    const fxtap_step_info *const *left = first_calls(groups, golden), *const *right = first_calls(groups, target);
+    if (left == NULL || right == NULL || !create_partners(groups, golden->n_steps, target->n_steps, out)) {
         return FXTAP_E_NOMEM;
     }
-    fxtap_status status =
-        fx_pair_calls(c, left, golden->n_steps, right, target->n_steps, out->of_golden, out->is_taken);
+    fxtap_status status = fx_pair_calls(groups->arena, groups->golden, left, golden->n_steps, groups->target, right,
+                                        target->n_steps, out);
     for (size_t s = 0; s < golden->n_steps && s < target->n_steps; s++) {
         join_calls(out, s, s);
     }
@@ -381,24 +375,24 @@ static fxtap_status add_iteration(pairing_graphs *p, const fx_calls *golden, siz
     work.pairing = work.same_structure                        ? FXTAP_PAIR_EXACT
                    : work.n_golden == 0 || work.n_target == 0 ? FXTAP_PAIR_NONE
                                                               : work.pairing;
-    return add_group(p->comparison, &work);
+    return add_group(p->groups, &work);
 }
 
 static fxtap_status align_executions(pairing_graphs *p)
 {
-    fx_comparison *c = p->comparison;
+    fx_groups *groups = p->groups;
     fx_calls golden, target;
-    fxtap_status status = list_calls(c, &c->golden, &p->golden, &golden);
+    fxtap_status status = list_calls(groups, groups->golden, &p->golden, &golden);
     if (status == FXTAP_OK) {
-        status = list_calls(c, &c->target, &p->target, &target);
+        status = list_calls(groups, groups->target, &p->target, &target);
     }
     if (status == FXTAP_OK) {
         fx_calls_balance(&golden, &target);
-        status = describe_iterations(c, &golden, &target);
+        status = describe_iterations(groups, &golden, &target);
     }
-    call_partners partners = {NULL, NULL};
+    fx_call_partners partners = {NULL, NULL};
     if (status == FXTAP_OK) {
-        status = find_iterations(c, &golden, &target, &partners);
+        status = find_iterations(groups, &golden, &target, &partners);
     }
     for (size_t g = 0; g < golden.n_steps && status == FXTAP_OK; g++) {
         status = add_iteration(p, &golden, g, &target, partners.of_golden[g]);
@@ -454,12 +448,12 @@ static fxtap_status sign_graphs(const fx_side *side, graph_list *list)
 
 static fxtap_status pair_rank(pairing_graphs *p)
 {
-    fx_comparison *c = p->comparison;
-    if (c->options->golden_graph >= 0 && c->options->target_graph >= 0) {
+    fx_groups *groups = p->groups;
+    if (groups->options->golden_graph >= 0 && groups->options->target_graph >= 0) {
         pair_graphs_pass(&p->golden, &p->target, by_order, FXTAP_PAIR_MAPPED);
     }
-    fxtap_status status = sign_graphs(&c->golden, &p->golden);
-    status = status == FXTAP_OK ? sign_graphs(&c->target, &p->target) : status;
+    fxtap_status status = sign_graphs(groups->golden, &p->golden);
+    status = status == FXTAP_OK ? sign_graphs(groups->target, &p->target) : status;
     if (status != FXTAP_OK) {
         return status;
     }
@@ -467,8 +461,8 @@ static fxtap_status pair_rank(pairing_graphs *p)
     pair_graphs_pass(&p->golden, &p->target, by_strict_key, FXTAP_PAIR_EXACT);
     bool is_open = any_alone(&p->golden) && any_alone(&p->target);
     if (is_open) {
-        status = hash_texts(c->golden.reader, &p->golden);
-        status = status == FXTAP_OK ? hash_texts(c->target.reader, &p->target) : status;
+        status = hash_texts(groups->golden->reader, &p->golden);
+        status = status == FXTAP_OK ? hash_texts(groups->target->reader, &p->target) : status;
         if (status != FXTAP_OK) {
             return status;
         }
@@ -476,7 +470,7 @@ static fxtap_status pair_rank(pairing_graphs *p)
         pair_graphs_pass(&p->golden, &p->target, by_structural_key, FXTAP_PAIR_EXACT);
         is_open = any_alone(&p->golden) && any_alone(&p->target);
     }
-    if (is_open && is_recorded(&c->golden, &p->golden) && is_recorded(&c->target, &p->target)) {
+    if (is_open && is_recorded(groups->golden, &p->golden) && is_recorded(groups->target, &p->target)) {
         return align_executions(p);
     }
     pair_graphs_pass(&p->golden, &p->target, by_number, FXTAP_PAIR_ORDER);
@@ -509,11 +503,11 @@ static bool has_one_rank(const graph_list *list)
 }
 
 /* Both sides' graphs are sorted by rank. */
-fxtap_status fx_pair_groups(fx_comparison *comparison)
+fxtap_status fx_pair_groups(fx_groups *groups)
 {
     graph_list golden, target;
-    if (list_graphs(&comparison->arena, &comparison->golden, &golden) != FXTAP_OK ||
-        list_graphs(&comparison->arena, &comparison->target, &target) != FXTAP_OK) {
+    if (list_graphs(groups->arena, groups->golden, &golden) != FXTAP_OK ||
+        list_graphs(groups->arena, groups->target, &target) != FXTAP_OK) {
         return FXTAP_E_NOMEM;
     }
     bool lone = has_one_rank(&golden) && has_one_rank(&target);
@@ -521,7 +515,7 @@ fxtap_status fx_pair_groups(fx_comparison *comparison)
     for (size_t g = 0, t = 0; (g < golden.n_items || t < target.n_items) && status == FXTAP_OK;) {
         int32_t left = g < golden.n_items ? golden.items[g].rank : INT32_MAX;
         int32_t right = t < target.n_items ? target.items[t].rank : INT32_MAX;
-        pairing_graphs p = {.comparison = comparison, .rank = left <= right || lone ? left : right};
+        pairing_graphs p = {.groups = groups, .rank = left <= right || lone ? left : right};
         p.rank = lone && golden.n_items == 0 ? right : p.rank;
         p.golden = lone || left <= right ? rank_at(&golden, g, lone) : (graph_list){golden.items, 0};
         p.target = lone || right <= left ? rank_at(&target, t, lone) : (graph_list){target.items, 0};
@@ -533,19 +527,19 @@ fxtap_status fx_pair_groups(fx_comparison *comparison)
 }
 
 /* Replicas: compares the graphs of every other rank with the first rank's. Both sides list the same tensors. */
-fxtap_status fx_pair_ranks(fx_comparison *comparison)
+fxtap_status fx_pair_ranks(fx_groups *groups)
 {
     graph_list list, other;
-    if (comparison->golden.n_steps != comparison->target.n_steps) {
-        return fx_error_at(FXTAP_E_IO, comparison->report->golden_path, "it changed while it was read");
+    if (groups->golden->n_steps != groups->target->n_steps) {
+        return fx_error_at(FXTAP_E_IO, fxtap_reader_path(groups->golden->reader), "it changed while it was read");
     }
-    if (list_graphs(&comparison->arena, &comparison->golden, &list) != FXTAP_OK ||
-        list_graphs(&comparison->arena, &comparison->target, &other) != FXTAP_OK) {
+    if (list_graphs(groups->arena, groups->golden, &list) != FXTAP_OK ||
+        list_graphs(groups->arena, groups->target, &other) != FXTAP_OK) {
         return FXTAP_E_NOMEM;
     }
-    pairing_graphs p = {.comparison = comparison, .golden = rank_at(&list, 0, false), .are_replicas = true};
+    pairing_graphs p = {.groups = groups, .golden = rank_at(&list, 0, false), .are_replicas = true};
     if (p.golden.n_items == list.n_items) {
-        return fx_error_at(FXTAP_E_NOT_FOUND, comparison->report->golden_path,
+        return fx_error_at(FXTAP_E_NOT_FOUND, fxtap_reader_path(groups->golden->reader),
                            "the dump has only rank %d: nothing to compare it with", (int)list.items[0].rank);
     }
     fxtap_status status = FXTAP_OK;

@@ -2,10 +2,10 @@
  * traits.h - the properties of a node, in a form that can be compared between two programs: operator family, module
  * path without wrappers of the model, line, value; and the readers of its value.
  */
-#ifndef FX_COMPARE_TRAITS_H
-#define FX_COMPARE_TRAITS_H
+#ifndef FX_PAIR_TRAITS_H
+#define FX_PAIR_TRAITS_H
 
-#include "compare/execution.h"
+#include "pair/execution.h"
 
 typedef struct fx_trait {
     uint64_t base;     /* hash of the operator's name without namespace, overload and trailing "_"; 0: left out */

@@ -1,9 +1,26 @@
 /* explain.c - explains as text why two nodes are a pair, and lists the next best candidates. */
 #include <string.h>
 
-#include "compare/align.h"
+#include "pair/align.h"
 
 #define SHOWN_OTHERS 3
+
+const char *fxtap_evidence_name(size_t i)
+{
+    static const char *const names[] = {
+        "structure",      "map",
+        "value",          "near value",
+        "another value",  "operator",
+        "family",         "module",
+        "line",           "shape",
+        "inputs",         "readers",
+        "inputs against", "readers against",
+        "literals",       "name",
+        "order",          "roughly near value",
+        "result",
+    };
+    return i < sizeof names / sizeof names[0] ? names[i] : NULL;
+}
 
 typedef struct rival {
     size_t node;

@@ -4,8 +4,8 @@
  */
 #include <string.h>
 
-#include "compare/wiring.h"
 #include "fxtap/output.h"
+#include "pair/wiring.h"
 #include "util/arena.h"
 #include "util/memory.h"
 

@@ -1,5 +1,5 @@
 /* steps.c - finding the iterations in a sequence of calls. */
-#include "compare/steps.h"
+#include "pair/steps.h"
 
 #include <stdlib.h>
 #include <string.h>

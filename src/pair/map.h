@@ -1,8 +1,8 @@
 /*
  * map.h - names of the target side that a file pairs with those of the golden side.
  */
-#ifndef FX_COMPARE_MAP_H
-#define FX_COMPARE_MAP_H
+#ifndef FX_PAIR_MAP_H
+#define FX_PAIR_MAP_H
 
 #include "fxtap/compare.h"
 #include "util/arena.h"
@@ -18,7 +18,7 @@ fxtap_status fx_map_parse(fx_arena *arena, const char *path, const char *text, s
 size_t fx_map_apply(const fx_map *map, const char *golden_name, char *buffer, size_t buffer_bytes);
 /* Notes that an entry was used. Only called by the thread that makes pairs. */
 void fx_map_note_use(const fx_map *map, size_t entry);
-/* Adds warnings for entries that were never used or that an earlier entry hides. */
-fxtap_status fx_map_warn(const fx_map *map, const char *path, fxtap_report *report);
+/* Lists warnings, in the arena, of entries that were never used or that an earlier entry hides. */
+fxtap_status fx_map_warnings(const fx_map *map, const char *path, fx_arena *arena, const char ***out, size_t *n_out);
 
 #endif

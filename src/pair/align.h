@@ -5,11 +5,11 @@
  * module, line, shape and, above all, wiring. The pairs with the highest score are made first; each changes the scores
  * of its producers and consumers. Nodes left over between pairs are paired in order if the evidence permits it.
  */
-#ifndef FX_COMPARE_ALIGN_H
-#define FX_COMPARE_ALIGN_H
+#ifndef FX_PAIR_ALIGN_H
+#define FX_PAIR_ALIGN_H
 
-#include "compare/map.h"
-#include "compare/traits.h"
+#include "pair/map.h"
+#include "pair/traits.h"
 
 typedef struct fx_alignment_options {
     const fx_map *map;         /* NULL: none */

@@ -1,10 +1,10 @@
 /* places.c - pairs the tensors of aligned nodes, position by position. */
-#include "compare/places.h"
-#include "compare/map.h"
+#include "pair/places.h"
+#include "pair/map.h"
 
 #include <string.h>
 
-#include "compare/traits.h"
+#include "pair/traits.h"
 #include "util/memory.h"
 
 typedef struct placing {
@@ -37,7 +37,7 @@ bool fx_is_one_call(const fx_execution *golden, size_t g, const fx_execution *ta
     const fx_exec_node *left = &golden->nodes[g];
     const fx_exec_node *right = left->partner == FX_MISSING ? NULL : &target->nodes[left->partner];
     return right != NULL && left->n_tensors > 0 && right->n_tensors > 0 &&
-           (fx_same_operator(left->target, right->target) || (left->evidence & FX_EV_MAP) != 0);
+           (fx_same_operator(left->operator_name, right->operator_name) || (left->evidence & FX_EV_MAP) != 0);
 }
 
 static bool is_same_call(const placing *p, size_t g)
@@ -61,7 +61,7 @@ static bool are_one(const placing *p, size_t golden_source, size_t target_source
 /* a + b and b + a: golden's first argument is target's second. */
 static bool is_swapped(const placing *p, size_t g, size_t t)
 {
-    if (!fx_is_commutative(p->golden->nodes[g].target)) {
+    if (!fx_is_commutative(p->golden->nodes[g].operator_name)) {
         return false;
     }
     size_t g0 = source_at(p->golden, g, "0"), g1 = source_at(p->golden, g, "1");

@@ -1,5 +1,5 @@
 /* execution.c - the calls of one side as one execution: consecutive node numbers, values traced from call to call. */
-#include "compare/execution.h"
+#include "pair/execution.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -38,7 +38,7 @@ static void describe_node(fx_exec_node *node, const fxtap_node_info *info, const
 {
     node->info = info;
     node->name = info == NULL ? tensor->name : info->name;
-    node->target = info == NULL ? "" : info->target;
+    node->operator_name = info == NULL ? "" : info->target;
 }
 
 static void place_tensors(fx_execution *execution, const fx_exec_call *call)
@@ -112,7 +112,7 @@ bool fx_execution_item(const fx_execution *execution, size_t node, size_t *produ
     const fx_exec_node *at = &execution->nodes[node];
     const fx_exec_call *call = &execution->calls[at->call];
     fxtap_node_desc desc = {.struct_size = sizeof desc};
-    if (execution->wiring == NULL || at->target == NULL || strcmp(at->target, "operator.getitem") != 0 ||
+    if (execution->wiring == NULL || at->operator_name == NULL || strcmp(at->operator_name, "operator.getitem") != 0 ||
         fxtap_graph_node(call->record, (fxtap_node)(node - call->first_node), &desc) != FXTAP_OK || desc.n_args != 2 ||
         fxtap_value_kind_of(call->record, desc.args[1]) != FXTAP_V_INT ||
         !fx_wiring_producer(execution->wiring, node, "0", producer_out)) {

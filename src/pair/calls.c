@@ -1,5 +1,5 @@
 /*
- * pair_calls.c - which calls of a graph are paired with each other.
+ * calls.c - which calls of a graph are paired with each other.
  *
  * A graph may be called for each layer, or for several models with the same structure, and one side may call it once
  * more or in another order: then pairing by number is wrong. Calls with the same weights are paired; if there are
@@ -8,7 +8,8 @@
  */
 #include <string.h>
 
-#include "compare/report.h"
+#include "pair/calls.h"
+#include "pair/wiring.h"
 #include "util/memory.h"
 
 #define XXH_INLINE_ALL
@@ -98,22 +99,23 @@ fxtap_status fx_sign_calls(const fx_side *side, const fxtap_step_info *const *ca
     return status;
 }
 
-fxtap_status fx_pair_calls(fx_comparison *c, const fxtap_step_info *const *golden, size_t n_golden,
-                           const fxtap_step_info *const *target, size_t n_target, size_t *partners, bool *is_taken)
+fxtap_status fx_pair_calls(fx_arena *arena, const fx_side *golden_side, const fxtap_step_info *const *golden,
+                           size_t n_golden, const fx_side *target_side, const fxtap_step_info *const *target,
+                           size_t n_target, fx_call_partners *partners)
 {
     if (n_golden * n_target <= 1 || n_golden > MAX_CALLS || n_target > MAX_CALLS) {
         return FXTAP_OK;
     }
-    uint64_t *left = fx_arena_calloc(&c->arena, n_golden, sizeof *left);
-    uint64_t *right = fx_arena_calloc(&c->arena, n_target, sizeof *right);
+    uint64_t *left = fx_arena_calloc(arena, n_golden, sizeof *left);
+    uint64_t *right = fx_arena_calloc(arena, n_target, sizeof *right);
     fxtap_status status =
-        left == NULL || right == NULL ? FXTAP_E_NOMEM : fx_sign_calls(&c->golden, golden, n_golden, left);
-    status = status == FXTAP_OK ? fx_sign_calls(&c->target, target, n_target, right) : status;
+        left == NULL || right == NULL ? FXTAP_E_NOMEM : fx_sign_calls(golden_side, golden, n_golden, left);
+    status = status == FXTAP_OK ? fx_sign_calls(target_side, target, n_target, right) : status;
     for (size_t g = 0; g < n_golden && status == FXTAP_OK; g++) {
-        for (size_t t = 0; t < n_target && left[g] != 0 && partners[g] == FX_MISSING; t++) {
-            if (left[g] == right[t] && !is_taken[t]) {
-                partners[g] = t;
-                is_taken[t] = true;
+        for (size_t t = 0; t < n_target && left[g] != 0 && partners->of_golden[g] == FX_MISSING; t++) {
+            if (left[g] == right[t] && !partners->is_taken[t]) {
+                partners->of_golden[g] = t;
+                partners->is_taken[t] = true;
             }
         }
     }

@@ -3,8 +3,8 @@
  *
  * Nodes are numbered consecutively over the parts. Any number of threads may read a wiring.
  */
-#ifndef FX_COMPARE_WIRING_H
-#define FX_COMPARE_WIRING_H
+#ifndef FX_PAIR_WIRING_H
+#define FX_PAIR_WIRING_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /* operators.c - the different names of the same operator in PyTorch's graphs. */
 #include <string.h>
 
-#include "compare/traits.h"
+#include "pair/traits.h"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>

@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "compare/traits.h"
+#include "pair/traits.h"
 #include "tensor/npy_file.h"
 #include "tensor/values.h"
 #include "tensor/view.h"

@@ -1,11 +1,11 @@
 /* align.c - pairs the nodes of two executions greedily, the highest score first. */
-#include "compare/align.h"
+#include "pair/align.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "compare/keys.h"
-#include "compare/map.h"
+#include "pair/keys.h"
+#include "pair/map.h"
 #include "util/memory.h"
 
 #define XXH_INLINE_ALL

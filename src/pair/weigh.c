@@ -7,7 +7,7 @@
  */
 #include <string.h>
 
-#include "compare/align.h"
+#include "pair/align.h"
 
 #define SHOWN_USERS 16 /* readers examined: a mask may have thousands */
 #define SHOWN_TERMS 32 /* terms of a sum */

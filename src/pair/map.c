@@ -4,11 +4,10 @@
  */
 #include <string.h>
 
-#include "compare/map.h"
-#include "compare/report.h"
-#include "compare/rules.h"
+#include "pair/map.h"
 #include "util/error.h"
 #include "util/memory.h"
+#include "util/text_file.h"
 
 #define MAX_STARS 8
 #define MAX_NAME 4096
@@ -217,10 +216,14 @@ void fx_map_note_use(const fx_map *map, size_t entry)
     map->entries[entry - 1].is_used = true;
 }
 
-fxtap_status fx_map_warn(const fx_map *map, const char *path, fxtap_report *report)
+fxtap_status fx_map_warnings(const fx_map *map, const char *path, fx_arena *arena, const char ***out, size_t *n_out)
 {
-    fxtap_status status = FXTAP_OK;
-    for (size_t i = 0; map != NULL && i < map->n_entries && status == FXTAP_OK; i++) {
+    const char **lines = fx_arena_calloc(arena, map->n_entries + 1, sizeof *lines);
+    if (lines == NULL) {
+        return FXTAP_E_NOMEM;
+    }
+    size_t n = 0;
+    for (size_t i = 0; i < map->n_entries; i++) {
         const map_entry *entry = &map->entries[i];
         size_t same = 0;
         while (same < i && strcmp(map->entries[same].golden, entry->golden) != 0) {
@@ -229,12 +232,15 @@ fxtap_status fx_map_warn(const fx_map *map, const char *path, fxtap_report *repo
         if (entry->is_used && same == i) {
             continue;
         }
-        const char *line = same < i
-                               ? fx_arena_printf(&report->arena, "%s: line %zu: line %zu already maps %s", path,
-                                                 entry->line, map->entries[same].line, entry->golden)
-                               : fx_arena_printf(&report->arena, "%s: line %zu matches nothing: no %s, or no %s for it",
-                                                 path, entry->line, entry->golden, entry->target);
-        status = line == NULL ? FXTAP_E_NOMEM : fx_report_warn(report, line);
+        lines[n] = same < i ? fx_arena_printf(arena, "%s: line %zu: line %zu already maps %s", path, entry->line,
+                                              map->entries[same].line, entry->golden)
+                            : fx_arena_printf(arena, "%s: line %zu matches nothing: no %s, or no %s for it", path,
+                                              entry->line, entry->golden, entry->target);
+        if (lines[n++] == NULL) {
+            return FXTAP_E_NOMEM;
+        }
     }
-    return status;
+    *out = lines;
+    *n_out = n;
+    return FXTAP_OK;
 }

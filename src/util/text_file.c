@@ -3,9 +3,8 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "compare/report.h"
-#include "compare/rules.h"
 #include "util/error.h"
+#include "util/text_file.h"
 
 #define MAX_BYTES ((size_t)4 << 20)
 

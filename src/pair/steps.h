@@ -7,10 +7,11 @@
  * numbers of iterations, all calls are one iteration; but if only one side repeats, and one of its iterations is about
  * as large as the whole other side, the other side is one iteration.
  */
-#ifndef FX_COMPARE_STEPS_H
-#define FX_COMPARE_STEPS_H
+#ifndef FX_PAIR_STEPS_H
+#define FX_PAIR_STEPS_H
 
-#include "compare/report.h"
+#include "fxtap/reader.h"
+#include "util/arena.h"
 
 typedef struct fx_calls {
     const fxtap_step_info **items; /* in order of execution */

@@ -1,5 +1,6 @@
 /* align_calls.c - calls of two executions whose graphs have equal structure: their nodes pair by position. */
-#include "compare/align.h"
+#include "pair/align.h"
+#include "pair/calls.h"
 
 #include <string.h>
 
@@ -14,10 +15,10 @@ void fx_align_by_place(fx_execution *golden, const fx_exec_call *golden_call, fx
     for (size_t i = 0; i < golden_call->n_nodes && i < target_call->n_nodes; i++) {
         size_t g = golden_call->first_node + i, t = target_call->first_node + i;
         fx_exec_node *left = &golden->nodes[g], *right = &target->nodes[t];
-        bool is_one = left->target != NULL && right->target != NULL && left->partner == FX_MISSING &&
+        bool is_one = left->operator_name != NULL && right->operator_name != NULL && left->partner == FX_MISSING &&
                       right->partner == FX_MISSING;
         bool is_operator = is_one && left->n_tensors > 0 && right->n_tensors > 0;
-        if (is_one && (!is_operator || strcmp(left->target, right->target) == 0)) {
+        if (is_one && (!is_operator || strcmp(left->operator_name, right->operator_name) == 0)) {
             fx_join(golden, g, target, t, FX_EV_STRUCTURE, 100);
         }
     }

@@ -4,12 +4,14 @@
  *
  * An execution borrows the list's tensors and is invalid once the list grows. The reader owns names and infos.
  */
-#ifndef FX_COMPARE_EXECUTION_H
-#define FX_COMPARE_EXECUTION_H
+#ifndef FX_PAIR_EXECUTION_H
+#define FX_PAIR_EXECUTION_H
 
 #include <string.h>
 
-#include "compare/report.h"
+#include "fxtap/reader.h"
+#include "pair/wiring.h"
+#include "util/arena.h"
 
 /* Evidence that two nodes are a pair, and evidence against it. */
 typedef enum fx_evidence {
@@ -37,7 +39,7 @@ typedef enum fx_evidence {
 typedef struct fx_exec_node {
     const fxtap_node_info *info; /* NULL: plain file */
     const char *name;            /* node name, or a plain file's path */
-    const char *target;          /* "" for a plain file */
+    const char *operator_name;   /* "" for a plain file */
     size_t call;                 /* index of its call */
     size_t first_tensor;         /* index of its first tensor in the side's list */
     size_t n_tensors;            /* 0: not dumped */

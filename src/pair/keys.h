@@ -1,10 +1,10 @@
 /*
  * keys.h - hash keys of what nodes of two programs may have in common: nodes with equal keys are candidates for a pair.
  */
-#ifndef FX_COMPARE_KEYS_H
-#define FX_COMPARE_KEYS_H
+#ifndef FX_PAIR_KEYS_H
+#define FX_PAIR_KEYS_H
 
-#include "compare/traits.h"
+#include "pair/traits.h"
 
 typedef struct fx_keyed {
     uint64_t key;

@@ -1,5 +1,5 @@
 /* keys.c - keys of nodes by value, place and operator. */
-#include "compare/keys.h"
+#include "pair/keys.h"
 
 #include <math.h>
 #include <stdlib.h>
