@@ -39,6 +39,11 @@ class Call:
     slots: Slots
 
     @property
+    def key(self) -> tuple[int, int, int, str]:
+        """What identifies the call within its dump: rank, graph, step, node."""
+        return self.rank, self.graph, self.step, self.node.name
+
+    @property
     def results(self) -> list[int]:
         """The rows of its results, and of the arguments that it changed."""
         rows = self.slots.rows
@@ -47,6 +52,22 @@ class Call:
     def arguments(self) -> Arguments:
         """Return its arguments; `NotReplayedError` if not all are known."""
         return Decoder(self.record, self.slots).arguments(self.node)
+
+    def takes_graph_input(self, position: str) -> bool:
+        """Return whether an argument is an input or a constant of the graph, and so known before the first operator."""
+        whole, *parts = position.split(".")
+        value = next((value for at, _, value in self.node.values() if at == whole), None)
+        for part in parts:
+            items = value.get("tuple") if isinstance(value, dict) else value
+            value = items[int(part)] if isinstance(items, list) and int(part) < len(items) else None
+        if not isinstance(value, dict) or "node" not in value:
+            return False
+        return self.record.nodes[value["node"]].fields["op"] in ("placeholder", "get_attr")
+
+    def has_equal_literals(self, other: Call) -> bool:
+        """Return whether another call is of the same operator, with equal arguments but for tensors."""
+        same = self.node.python == other.node.python
+        return same and _literals(self.node, self.record) == _literals(other.node, other.record)
 
     def saved(self, row: int) -> Saved:
         """Return the tensor of a row."""

@@ -9,13 +9,14 @@ import torch
 from torch import Tensor
 
 from .. import _core
+from .against import Counterparts, Region
 from .arguments import Saved
 from .calls import Call
 from .indices import count_wrong_indices
 from .operators import NotReplayedError, Operator, find_operator
 from .random_checks import check_random, is_random
 from .reductions import reduction_length
-from .replay import Place, Replay
+from .replay import Place, Replay, is_floating
 
 __all__ = ["Judge", "Limits"]
 
@@ -38,10 +39,6 @@ class Limits:
 
     max_bytes: int | None = None
     time_limit: float | None = None
-
-
-def _is_floating(dtype: torch.dtype) -> bool:
-    return dtype.is_floating_point or dtype.is_complex
 
 
 def _in_order(tensor: Tensor, fortran_order: bool) -> Any:
@@ -68,9 +65,12 @@ def _as_tensor(result: Any) -> Tensor:
 class Judge:
     """Judges operator calls, and adds a row for each result to a collection."""
 
-    def __init__(self, collection: _core.Verification, limits: Limits) -> None:
+    def __init__(
+        self, collection: _core.Verification, limits: Limits, counterparts: Counterparts | None = None
+    ) -> None:
         self._collection = collection
         self._limits = limits
+        self._counterparts = counterparts
 
     def skip(self, call: Call, reason: str) -> list[tuple[str, str]]:
         """Add a call that is not replayed."""
@@ -88,10 +88,11 @@ class Judge:
             replay = self._prepare(call, operator)
         except NotReplayedError as reason:
             return self.skip(call, str(reason))
+        region = None if self._counterparts is None else self._counterparts.region(call)
         verdicts = []
         for row in call.results:
             try:
-                verdict, reason = self._judge(call, row, replay)
+                verdict, reason = self._judge_against(call, row, replay, region)
             except NotReplayedError as error:
                 verdict, reason = "not replayed", str(error)
             except (MemoryError, RuntimeError) as error:
@@ -119,6 +120,25 @@ class Judge:
         arguments = call.arguments()
         return Replay(operator, arguments, f"{call.node.name} {call.step}")
 
+    def _judge_against(self, call: Call, row: int, replay: Replay, region: Region | str | None) -> tuple[str, str]:
+        """Return the verdict of one result by golden's operators, or by its own where golden has none for it."""
+        if region is None or is_random(replay.operator, replay.arguments):
+            return self._judge(call, row, replay)
+        if isinstance(region, str):
+            verdict, reason = self._judge(call, row, replay)
+            return verdict, reason or f"by itself: {region}"
+        try:
+            verdict, reason = self._judge(call, row, region)
+        except NotReplayedError as error:
+            verdict, reason = self._judge(call, row, replay)
+            return verdict, reason or f"by itself: {error}"
+        if verdict not in ("wrong", "biased"):
+            return verdict, reason
+        own, _ = self._judge(call, row, replay)
+        self._judge(call, row, region)  # the numbers of the report are those against golden
+        text = "its kernel is wrong, too" if own in ("wrong", "biased") else "its kernel is right"
+        return verdict, "; ".join(part for part in (region.text, text) if part)
+
     def _judge(self, call: Call, row: int, replay: Replay) -> tuple[str, str]:
         """Return the verdict of one result, and its reason."""
         if call.slots.field(row, "undefined_count"):
@@ -131,6 +151,7 @@ class Judge:
         if (
             (operator.is_exact or operator.is_view)
             and not operator.is_native
+            and not isinstance(replay, Region)
             and self._moves_right(saved, place, replay)
         ):
             return "exact", ""
@@ -168,10 +189,12 @@ class Judge:
     def _ask(self, saved: Saved, place: Place, replay: Replay) -> str:
         """Give the judge what it asks for, until it has a verdict."""
         reference = self._result(saved, place, replay.reference())
-        floating = _is_floating(saved.dtype)
-        if _is_floating(reference.dtype) != floating or reference.is_complex() != saved.dtype.is_complex:
+        floating = is_floating(saved.dtype)
+        if is_floating(reference.dtype) != floating or reference.is_complex() != saved.dtype.is_complex:
             raise NotReplayedError("a result of another kind in float64")
         if reference.shape != saved.in_file.shape:
+            if isinstance(replay, Region):
+                raise NotReplayedError("golden's result has another shape")
             third = self._result(saved, place, replay.third())
             if third.shape == saved.in_file.shape:
                 raise NotReplayedError("a result of another shape in float64")
@@ -208,6 +231,12 @@ class Judge:
 
     def _reduction(self, replay: Replay, reference: Tensor) -> int:
         operator = replay.operator
+        if isinstance(replay, Region) and not replay.is_single:
+            return (
+                max((tensor.in_file.numel() for tensor in replay.arguments.tensors), default=1)
+                // max(1, reference.numel())
+                or 1
+            )
         if operator.is_pointwise or operator.is_exact or operator.is_view:
             return 1
         return reduction_length(operator, [tensor.in_file for tensor in replay.arguments.tensors], reference)

@@ -6,6 +6,7 @@ import contextlib
 import time
 import zlib
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -14,12 +15,17 @@ from torch import Tensor
 from .arguments import Arguments, Saved, map_leaves
 from .operators import NotReplayedError, Operator
 
-__all__ = ["Replay", "flatten_results"]
+__all__ = ["Earlier", "Place", "Replay", "Results", "flatten_results", "is_floating"]
 
 Place = tuple[str, str]
 """("OUTPUT", "0") or ("INOUT", "1.2")."""
 
 Results = dict[Place, Any]
+
+Load = Callable[[Any, bool], Tensor]
+"""Returns the tensor for a `Saved` or `Earlier`; True: in memory of its own."""
+
+Literal = Callable[[Any], Any]
 
 _WIDE = {
     torch.float16: torch.float64, torch.bfloat16: torch.float64, torch.float32: torch.float64,
@@ -38,6 +44,14 @@ def flatten_results(result: Any, position: str = "") -> Iterator[tuple[str, Any]
         yield position or "0", result
 
 
+@dataclass(frozen=True)
+class Earlier:
+    """An argument that is a result of an operator that ran before in the same replay."""
+
+    index: int
+    place: Place
+
+
 @contextlib.contextmanager
 def _default_dtype(dtype: torch.dtype) -> Iterator[None]:
     """Set the dtype of results that are made of integers alone."""
@@ -52,7 +66,7 @@ def _default_dtype(dtype: torch.dtype) -> Iterator[None]:
         torch.set_default_dtype(before)
 
 
-def _is_floating(dtype: torch.dtype) -> bool:
+def is_floating(dtype: torch.dtype) -> bool:
     return dtype.is_floating_point or dtype.is_complex
 
 
@@ -75,16 +89,17 @@ class Replay:
         self._reference: Results | None = None
         self._third: Results | None = None
         self._changes: dict[float, tuple[int, dict[Place, Tensor]]] = {}
+        self._perturb: Callable[[Tensor], Tensor] | None = None
 
     @property
     def is_integral(self) -> bool:
         """Whether no argument is of floats, so that the original dtypes are exact."""
-        return not any(_is_floating(saved.dtype) for saved in self.arguments.tensors)
+        return not any(is_floating(saved.dtype) for saved in self.arguments.tensors)
 
     @property
     def inner_dtype(self) -> torch.dtype:
         """The dtype to which kernels round numbers in the code before they compute with them."""
-        floats = [saved.dtype for saved in self.arguments.tensors if _is_floating(saved.dtype)]
+        floats = [saved.dtype for saved in self.arguments.tensors if is_floating(saved.dtype)]
         has_wide = any(dtype in (torch.float64, torch.complex128) for dtype in floats)
         return torch.float64 if has_wide or not self.arguments.tensors else torch.float32
 
@@ -117,9 +132,8 @@ class Replay:
     def _add_change(self, sums: dict[Place, Tensor], unit: float, run: int) -> None:
         generator = torch.Generator().manual_seed(self._seed * 64 + run)
 
-        def perturb(saved: Saved, fresh: bool) -> Tensor:
-            tensor = saved.double(fresh)
-            if not _is_floating(tensor.dtype):
+        def perturb(tensor: Tensor) -> Tensor:
+            if not is_floating(tensor.dtype):
                 return tensor
             signs = torch.empty(tensor.shape, dtype=torch.int8).random_(0, 2, generator=generator)
             return tensor * signs.to(torch.float64).mul_(2 * unit).add_(1 - unit)
@@ -132,9 +146,14 @@ class Replay:
             return value
 
         reference = self.reference()
-        for place, result in self._run(perturb, number).items():
+        self._perturb = perturb
+        try:
+            results = self._run(lambda saved, fresh: perturb(saved.double(fresh)), number)
+        finally:
+            self._perturb = None
+        for place, result in results.items():
             exact = reference[place]
-            if isinstance(exact, Tensor) and _is_floating(exact.dtype) and result.shape == exact.shape:
+            if isinstance(exact, Tensor) and is_floating(exact.dtype) and result.shape == exact.shape:
                 change = _square_of_change(result, exact)
                 sums[place] = change if place not in sums else sums[place].add_(change)
 
@@ -145,8 +164,12 @@ class Replay:
             return float(torch.tensor(value, dtype=torch.float32))
         return value
 
-    def _run(self, load: Callable[[Saved, bool], Tensor], literal: Callable[[Any], Any] | None) -> Results:
-        """Call the operator; `load` makes tensors, `literal` the other arguments.
+    def _run(self, load: Load, literal: Literal | None) -> Results:
+        """Call the operator; `load` makes tensors, `literal` the other arguments."""
+        return self._call(self.operator, self.arguments, load, literal)
+
+    def _call(self, operator: Operator, arguments: Arguments, load: Load, literal: Literal | None) -> Results:
+        """Call one operator.
 
         Raises
         ------
@@ -156,34 +179,34 @@ class Replay:
         written: dict[str, Tensor] = {}
 
         def argument(value: Any, name: str) -> Any:
-            fresh = name in self.operator.written
+            fresh = name in operator.written
 
             def leaf(item: Any) -> Any:
-                if not isinstance(item, Saved):
+                if not isinstance(item, (Saved, Earlier)):
                     return item if literal is None else literal(item)
                 tensor = load(item, fresh)
-                if fresh:
+                if fresh and isinstance(item, Saved):
                     written[item.position] = tensor
                 return tensor
 
             return map_leaves(value, leaf)
 
-        names = [name for name, _ in self.operator.arguments]
-        names += [""] * (len(self.arguments.args) - len(names))
+        names = [name for name, _ in operator.arguments]
+        names += [""] * (len(arguments.args) - len(names))
         wide = literal is not None
         began = time.perf_counter()
         try:
-            args = [argument(value, name) for value, name in zip(self.arguments.args, names, strict=False)]
-            kwargs = {name: argument(value, name) for name, value in self.arguments.kwargs.items()}
+            args = [argument(value, name) for value, name in zip(arguments.args, names, strict=False)]
+            kwargs = {name: argument(value, name) for name, value in arguments.kwargs.items()}
             with _default_dtype(torch.float64 if wide else torch.float32):
-                result = self.operator.function(*args, **kwargs)
+                result = operator.function(*args, **kwargs)
         except NotReplayedError:
             raise
         except MemoryError:
             raise NotReplayedError("out of memory") from None
         except Exception as error:
             no_memory = any(text in str(error).lower() for text in _NO_MEMORY)
-            what = "the original dtypes" if load is Saved.original else "float64"
+            what = "the original dtypes" if literal is None else "float64"
             raise NotReplayedError("out of memory" if no_memory else f"raises in {what}") from None
         self.seconds = max(self.seconds, time.perf_counter() - began)
         found: Results = {("OUTPUT", position): value for position, value in flatten_results(result)}

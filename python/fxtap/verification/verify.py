@@ -11,6 +11,7 @@ import torch
 from .. import _core
 from ..paths import expand
 from ..reading import DumpReader, open_dump
+from .against import Counterparts
 from .arguments import quiet_read_only_buffers
 from .calls import Call, Selection, find_calls
 from .judging import Judge, Limits
@@ -38,14 +39,15 @@ def _free_memory() -> int:
 class Sharing:
     """Which calls this process judges: calls with equal values belong to one shard, so that one is replayed."""
 
-    def __init__(self, shard: tuple[int, int] | None) -> None:
+    def __init__(self, shard: tuple[int, int] | None, by_values: bool = True) -> None:
+        self._by_values = by_values
         self._shard = shard or (0, 1)
         self._known: dict[Hashable, int] = {}
         self._next = 0
 
     def place(self, call: Call) -> tuple[bool, Hashable]:
         """Return whether a call is in the shard, and its identity if equal calls came before or may follow."""
-        identity = call.identity
+        identity = call.identity if self._by_values else None
         number = None if identity is None else self._known.get(hash(identity))
         if number is None:
             number, self._next = self._next, self._next + 1
@@ -73,6 +75,7 @@ def _run(calls: list[Call], judge: Judge, sharing: Sharing, progress: Callable[[
 def verify(
     target: str | os.PathLike[str] | DumpReader,
     *,
+    against: str | os.PathLike[str] | DumpReader | None = None,
     run: int = 0,
     rank: int | None = None,
     graph: int | None = None,
@@ -91,6 +94,9 @@ def verify(
     ----------
     target
         A dump with an index, or the result of `fxtap.open`.
+    against
+        A reference dump of the same model: golden's operators, with golden's literals, run on target's inputs. By
+        default target's own operators.
     run, rank, graph, step
         Only this one. By default the latest run, and all ranks, graphs and steps.
     op
@@ -116,8 +122,16 @@ def verify(
     dump = target if isinstance(target, DumpReader) else open_dump(expand(target), run=run)
     selection = Selection(*(-1 if value is None else value for value in (rank, graph, step)), op)
     limits = Limits(_free_memory() // 4 if max_bytes is None else max_bytes, time_limit)
-    core = _core.Verification(None, dump.path)
+    golden = open_dump(expand(against)) if isinstance(against, (str, os.PathLike)) else against
+    calls = list(find_calls(dump, selection))
+    counterparts = None
+    if golden is not None:
+        report = _core.compare(golden.path, dump.path, run=(0, run))
+        counterparts = Counterparts(
+            golden, report, calls if selection == Selection() else find_calls(dump, Selection())
+        )
+    core = _core.Verification(None if golden is None else golden.path, dump.path)
     quiet_read_only_buffers()
     with torch.no_grad(), _threads(threads):
-        _run(list(find_calls(dump, selection)), Judge(core, limits), Sharing(shard), progress)
+        _run(calls, Judge(core, limits, counterparts), Sharing(shard, counterparts is None), progress)
     return Verification(core)

@@ -1,0 +1,338 @@
+"""Golden's operators in place of target's: which of them compute a result of target, and from which values."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from .. import _core
+from ..reading import DumpReader
+from .arguments import DTYPES, Arguments, Decoder, Saved
+from .calls import Call, Selection, find_calls
+from .operators import NotReplayedError, Operator, find_operator
+from .random_checks import is_random
+from .replay import Earlier, Literal, Load, Place, Replay, Results
+
+__all__ = ["Counterparts", "Region"]
+
+MAX_OPERATORS = 64
+"""A result of target that takes more of golden's operators is judged by itself."""
+
+_NAME = re.compile(r"([^-]*)-.*\.(INPUT|OUTPUT|INOUT)\.(.+)", re.DOTALL)
+
+
+class Key(NamedTuple):
+    """A saved tensor of a dump."""
+
+    rank: int
+    graph: int
+    step: int
+    node: str
+    io: str
+    position: str
+
+    @property
+    def call(self) -> tuple[int, int, int, str]:
+        return self[:4]
+
+    @property
+    def place(self) -> Place:
+        return self.io, self.position
+
+
+@dataclass
+class Step:
+    """One of golden's operators in a region; its tensors are target's, or results of earlier steps."""
+
+    operator: Operator
+    arguments: Arguments
+
+
+class Region(Replay):
+    """Golden's operators that compute the results of one call of target, run on target's values.
+
+    Parameters
+    ----------
+    steps
+        In order of execution; the last one makes the result.
+    places
+        For each place of target's results: the step, and the place among its results.
+    text
+        How golden's program differs, for the report; "" if it does not.
+    """
+
+    def __init__(self, steps: list[Step], places: dict[Place, Earlier], seed: str, text: str) -> None:
+        super().__init__(steps[-1].operator, Arguments([], {}), seed)
+        self.arguments.args = [saved for step in steps for saved in step.arguments.tensors]
+        self.text = text
+        self._steps = steps
+        self._places = places
+
+    @property
+    def is_single(self) -> bool:
+        return len(self._steps) == 1
+
+    def _run(self, load: Load, literal: Literal | None) -> Results:
+        done: list[Results] = []
+
+        def resolve(item: Any, fresh: bool) -> Tensor:
+            if not isinstance(item, Earlier):
+                return load(item, fresh)
+            value: Tensor = done[item.index][item.place]
+            return value if self._perturb is None else self._perturb(value)
+
+        for step in self._steps:
+            done.append(self._call(step.operator, step.arguments, resolve, literal))
+        return {place: done[at.index][at.place] for place, at in self._places.items() if at.place in done[at.index]}
+
+
+def _keys(report: _core.Report) -> Iterator[tuple[Key, Key]]:
+    """Return the pairs of a comparison: golden's tensor, target's."""
+    names = ("pairing", "name", "target_name", "rank", "graph", "target_graph", "step", "target_step")
+    columns = report.columns(names)
+    for pairing, name, other, rank, graph, target_graph, step, target_step in zip(
+        *(columns[field] for field in names), strict=True
+    ):
+        golden, target = _NAME.fullmatch(name), _NAME.fullmatch(other or name)
+        if pairing != "unpaired" and golden is not None and target is not None:
+            yield Key(rank, graph, step, *golden.groups()), Key(rank, target_graph, target_step, *target.groups())
+
+
+def _limit(value: Any) -> str:
+    """Return which limit of a floating dtype a literal is, such as "lowest"; "" if it is none."""
+    if not isinstance(value, float) or math.isnan(value):
+        return ""
+    if math.isinf(value):
+        return "highest" if value > 0 else "lowest"
+    for dtype in (torch.float32, torch.bfloat16, torch.float16, torch.float64):
+        info = torch.finfo(dtype)
+        for limit, name in ((info.max, "highest"), (info.min, "lowest"), (info.tiny, "smallest"), (info.eps, "eps")):
+            if value == limit:
+                return name
+    return ""
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, torch.dtype):
+        return str(value)
+    return repr(value)
+
+
+class NoRegionError(Exception):
+    """A result is judged by itself; the message says why."""
+
+
+class _Builder:
+    """Collects golden's operators for the results of one call of target."""
+
+    def __init__(self, counterparts: Counterparts, call: Call) -> None:
+        self._all = counterparts
+        self._call = call
+        self._indices: dict[tuple[int, int, int, str], int] = {}
+        self.steps: list[Step] = []
+        self.dtypes: dict[torch.dtype, torch.dtype] = {}
+        self.differences: list[str] = []
+
+    def add(self, golden: Call) -> int:
+        """Add one of golden's calls after those that it depends on; return its index."""
+        key = golden.key
+        if key in self._indices:
+            return self._indices[key]
+        if len(self._indices) >= MAX_OPERATORS:
+            raise NoRegionError("too many operators of golden's for one of target's")
+        self._indices[key] = -1
+        operator = find_operator(golden.node.python)
+        arguments = _GoldenDecoder(self, golden).arguments(golden.node)
+        if is_random(operator, arguments) or (operator.written and self._indices.keys() != {key}):
+            raise NoRegionError("golden draws random numbers or changes an argument here")
+        self.steps.append(Step(operator, self._with_literals(golden, operator, arguments)))
+        self._indices[key] = len(self.steps) - 1
+        return self._indices[key]
+
+    def leaf(self, golden: Call, position: str, producer: Key | None) -> Saved | Earlier | None:
+        """Return the value for an argument of golden's; None if it has no counterpart in target."""
+        source = Key(*golden.key, "INPUT", position)
+        for key in (source, producer):
+            found = None if key is None else self._all.target_value(key, self._call)
+            if key is not None and found is not None:
+                self._note_dtype(key, found)
+                return found
+        if producer is None or producer.call not in self._all.golden_calls:
+            return None
+        return Earlier(self.add(self._all.golden_calls[producer.call]), producer.place)
+
+    def _note_dtype(self, key: Key, found: Saved) -> None:
+        name = self._all.golden_dtype(key)
+        if name in DTYPES and DTYPES[name].is_floating_point:
+            self.dtypes.setdefault(DTYPES[name], found.dtype)
+
+    def _with_literals(self, golden: Call, operator: Operator, arguments: Arguments) -> Arguments:
+        """Return golden's literals, but dtypes and their limits as target has them."""
+        mine = self._own_literals() if golden.node.python == self._call.node.python else {}
+
+        def choose(value: Any, own: Any) -> Any:
+            if isinstance(value, torch.dtype):
+                return self.dtypes.get(value, own if isinstance(own, torch.dtype) else value)
+            if _limit(value) and _limit(own) == _limit(value):
+                return own
+            return value
+
+        def walk(value: Any, own: Any, name: str) -> Any:
+            if isinstance(value, list):
+                others = own if isinstance(own, list) and len(own) == len(value) else [None] * len(value)
+                return [walk(item, other, name) for item, other in zip(value, others, strict=True)]
+            if isinstance(value, (Saved, Earlier, Tensor)) or (value is None and own is None):
+                return value
+            chosen = choose(value, own)
+            if mine and not isinstance(chosen, (torch.dtype, torch.device)) and chosen != own:
+                self.differences.append(f"{name or 'an argument'}: golden {_text(chosen)}, target {_text(own)}")
+            return chosen
+
+        names = [name for name, _ in operator.arguments]
+        args = [
+            walk(value, mine.get(str(i)), names[i] if i < len(names) else "") for i, value in enumerate(arguments.args)
+        ]
+        for name in mine.keys() - {str(i) for i in range(len(args))} - arguments.kwargs.keys():
+            self.differences.append(f"{name}: only in target")
+        kwargs = {name: walk(value, mine.get(name), name) for name, value in arguments.kwargs.items()}
+        return Arguments(args, kwargs)
+
+    def _own_literals(self) -> dict[str, Any]:
+        own = self._call.arguments()
+        return {**{str(i): value for i, value in enumerate(own.args)}, **own.kwargs}
+
+
+class _GoldenDecoder(Decoder):
+    """Decodes golden's arguments, with target's values for its tensors."""
+
+    def __init__(self, builder: _Builder, golden: Call) -> None:
+        super().__init__(golden.record, golden.slots)
+        self._builder = builder
+        self._golden = golden
+
+    def value(self, value: Any, position: str) -> Any:
+        if not (isinstance(value, dict) and "node" in value):
+            return super().value(value, position)
+        yields = self.record.yields(value["node"])
+        if isinstance(yields, dict) and "tensor" in yields:
+            return self._tensor(position, value["node"])
+        return super().value(value, position)
+
+    def _tensor(self, position: str, node: int) -> Any:
+        found = self._builder.leaf(self._golden, position, self._producer(node))
+        if found is None:
+            raise NoRegionError("an input of golden's has no counterpart in target")
+        return found
+
+    def _producer(self, index: int) -> Key | None:
+        """Return the tensor that a node makes, through getitem."""
+        fields = self.record.nodes[index].fields
+        place = "0"
+        if fields["target"] in ("operator.getitem", "_operator.getitem"):
+            source, item = fields["args"]
+            if not isinstance(source, dict) or "node" not in source or not isinstance(item, int):
+                return None
+            fields, place = self.record.nodes[source["node"]].fields, str(item)
+        return (
+            Key(*self._golden.key[:3], str(fields["name"]), "OUTPUT", place)
+            if fields["op"] == "call_function"
+            else None
+        )
+
+
+class Counterparts:
+    """The pairs of a comparison, as the verification needs them.
+
+    Parameters
+    ----------
+    golden
+        The reference dump.
+    report
+        A comparison of golden with the dump that is verified.
+    target_calls
+        All operator calls of that dump.
+    """
+
+    def __init__(self, golden: DumpReader, report: _core.Report, target_calls: Iterable[Call]) -> None:
+        self.golden_calls = {call.key: call for call in find_calls(golden, Selection())}
+        self._order = {call.key: (i, call) for i, call in enumerate(target_calls)}
+        self._of_target: dict[Key, Key] = {}
+        self._of_golden: dict[Key, list[Key]] = {}
+        for mine, other in _keys(report):
+            self._of_target[other] = mine
+            self._of_golden.setdefault(mine, []).append(other)
+
+    def golden_dtype(self, key: Key) -> str:
+        """Return the name of the dtype of one of golden's tensors, or ""."""
+        call = self.golden_calls.get(key.call)
+        row = None if call is None else call.slots.rows.get(key.place)
+        return "" if call is None or row is None else call.slots.field(row, "dtype") or ""
+
+    def target_value(self, golden: Key, call: Call) -> Saved | None:
+        """Return target's value for one of golden's: an argument of the call itself, else one known before it."""
+        mine, _ = self._order[call.key]
+        best: tuple[int, Key] | None = None
+        for key in self._of_golden.get(golden, ()):
+            if key.call == call.key and key.io == "INPUT":
+                return call.saved(call.slots.rows[key.place])
+            at, owner = self._order.get(key.call, (mine, call))
+            if key.io == "INPUT" and owner.takes_graph_input(key.position):
+                at = -1
+            if at < mine and (best is None or at > best[0]):
+                best = at, key
+        if best is None:
+            return None
+        owner = self._order[best[1].call][1]
+        row = owner.slots.rows.get(best[1].place)
+        return None if row is None else owner.saved(row)
+
+    def region(self, call: Call) -> Region | str | None:
+        """Return golden's operators for a call of target; None if it makes the same call; else why there are none."""
+        pairs = {}
+        for row in call.results:
+            place = (call.slots.field(row, "io"), call.slots.field(row, "position"))
+            golden = self._of_target.get(Key(*call.key, *place))
+            if golden is not None and golden.io != "INPUT" and golden.call in self.golden_calls:
+                pairs[place] = golden
+        if not pairs:
+            return "no counterpart in golden"
+        if self._is_same_call(call, pairs):
+            return None
+        builder = _Builder(self, call)
+        try:
+            for place, golden in pairs.items():
+                name = self.golden_dtype(golden)
+                if name in DTYPES:
+                    builder.dtypes.setdefault(DTYPES[name], call.saved(call.slots.rows[place]).dtype)
+            places = {
+                place: Earlier(builder.add(self.golden_calls[golden.call]), golden.place)
+                for place, golden in pairs.items()
+            }
+        except (NoRegionError, NotReplayedError) as reason:
+            return str(reason)
+        return Region(builder.steps, places, f"{call.node.name} {call.step}", self._describe(call, builder))
+
+    def _is_same_call(self, call: Call, pairs: dict[Place, Key]) -> bool:
+        """Return whether golden calls the same operator with equal literals and paired arguments."""
+        calls = {golden.call for golden in pairs.values()}
+        golden = self.golden_calls[next(iter(calls))]
+        if len(calls) != 1 or not golden.has_equal_literals(call):
+            return False
+        paired = [self._of_target.get(Key(*call.key, *place)) for place in call.slots.rows if place[0] == "INPUT"]
+        return all(key is None or key.call == golden.key for key in paired)
+
+    @staticmethod
+    def _describe(call: Call, builder: _Builder) -> str:
+        if builder.differences:
+            return "; ".join(builder.differences[:3])
+        names = [step.operator.name for step in builder.steps]
+        if len(names) == 1 and call.node.python.split(".")[3:4] == names:
+            return ""
+        shown = ", ".join(names[:4]) + (", ..." if len(names) > 4 else "")
+        return f"golden computes it by {shown}"
