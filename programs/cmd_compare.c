@@ -1,58 +1,28 @@
 /* cmd_compare.c - fxtap compare: finds the first operator that went wrong, and reports every pair. */
 #include "command.h"
 
-#include <errno.h>
 #include <inttypes.h>
-#include <limits.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "fxtap/compare.h"
 #include "fxtap/graph.h"
 #include "options.h"
-#include "text.h"
-
-#define N_FORMATS 3
+#include "reports.h"
 
 typedef struct request {
     fxtap_compare_options options;
     fxtap_rule rule; /* from the command line */
     const char *rules_path;
-    const char *paths[N_FORMATS]; /* NULL: not requested */
-    const char *shard;            /* "K/N" */
-    int64_t n_threads;            /* -1: not given */
+    report_files reports;
+    const char *shard; /* "K/N" */
+    int64_t n_threads; /* -1: not given */
     bool across_ranks;
-    bool force;
-    bool quiet;
     const char *merge_path; /* a folder of shards 0, 1, 2 ... to merge instead of comparing */
     const char *out_path;   /* where to write a shard */
     char **inputs;
     size_t n_inputs;
 } request;
-
-static const fxtap_report_format formats[N_FORMATS] = {FXTAP_REPORT_JSON, FXTAP_REPORT_CSV, FXTAP_REPORT_HTML};
-
-/* Parses K/N: part K of N, counted from 0. */
-static bool read_shard(request *r)
-{
-    int64_t k, n;
-    char text[32];
-    const char *slash = strchr(r->shard, '/');
-    size_t length = slash == NULL ? sizeof text : (size_t)(slash - r->shard);
-    if (length < sizeof text) {
-        memcpy(text, r->shard, length);
-        text[length] = '\0';
-        if (parse_int64(slash + 1, 1, INT32_MAX, &n) && parse_int64(text, 0, n - 1, &k)) {
-            r->options.shard = (uint32_t)k;
-            r->options.n_shards = (uint32_t)n;
-            return true;
-        }
-    }
-    usage_error("compare", "--shard takes K/N with K from 0 to N-1, not '%s'", r->shard);
-    return false;
-}
 
 static bool names_two(const fxtap_compare_options *o)
 {
@@ -69,7 +39,7 @@ static int check_request(request *r)
     if (r->rule.min_cosine > 1.0) {
         return usage_error("compare", "--cosine takes a number from 0 to 1, not %g", r->rule.min_cosine);
     }
-    if (r->shard != NULL && !read_shard(r)) {
+    if (r->shard != NULL && !read_shard("compare", r->shard, &r->options.shard, &r->options.n_shards)) {
         return EXIT_TROUBLE;
     }
     r->options.n_threads = r->n_threads > 0 ? (int32_t)r->n_threads : 0;
@@ -90,22 +60,6 @@ static int check_request(request *r)
         return usage_error(
             "compare", "'%s' alone cannot be compared; give a second path, or two parts of this one with --step A:B",
             r->inputs[0]);
-    }
-    size_t n_stdout = 0;
-    for (size_t i = 0; i < N_FORMATS; i++) {
-        n_stdout += r->paths[i] != NULL && strcmp(r->paths[i], "-") == 0;
-    }
-    return n_stdout > 1 ? usage_error("compare", "only one report can go to standard output") : EXIT_SAME;
-}
-
-/* Finds a file that must not be overwritten before the comparison, not after it. */
-static int check_outputs(const request *r)
-{
-    const char *all[N_FORMATS + 1] = {r->paths[0], r->paths[1], r->paths[2], r->out_path};
-    for (size_t i = 0; i < N_FORMATS + 1; i++) {
-        if (all[i] != NULL && strcmp(all[i], "-") != 0 && !may_write(all[i], r->force)) {
-            return EXIT_TROUBLE;
-        }
     }
     return EXIT_SAME;
 }
@@ -154,120 +108,14 @@ static fxtap_status compare_dumps(const request *r, fxtap_report **out)
     return status;
 }
 
-static fxtap_status read_whole(const char *path, fxtap_buffer *out)
+static fxtap_status print_report(const void *report, const fxtap_report_options *options, fxtap_buffer *out)
 {
-    FILE *file = fopen(path, "rbe");
-    if (file == NULL) {
-        return FXTAP_E_IO;
-    }
-    char block[65536];
-    size_t n;
-    while ((n = fread(block, 1, sizeof block, file)) > 0) {
-        fxtap_buffer_append(out, block, n);
-    }
-    bool failed = ferror(file) != 0;
-    fclose(file);
-    return failed ? FXTAP_E_IO : fxtap_buffer_status(out);
-}
-
-/* Reads files 0, 1, 2 ... of a folder until one is missing; EXIT_SAME, or EXIT_TROUBLE after an error message. */
-static int read_shards(const char *folder, fxtap_buffer **out, size_t *n_out)
-{
-    for (size_t n = 0;; n++) {
-        char path[PATH_MAX];
-        int length = snprintf(path, sizeof path, "%s/%zu", folder, n);
-        if ((size_t)length >= sizeof path) {
-            return report_error("cannot read '%s': %s", folder, strerror(ENAMETOOLONG));
-        }
-        if (access(path, F_OK) != 0) {
-            return n > 0 ? EXIT_SAME : report_error("no shards in '%s'", folder);
-        }
-        *out = must_realloc(*out, n + 1, sizeof **out);
-        fxtap_buffer_init(&(*out)[n]);
-        *n_out = n + 1;
-        if (read_whole(path, &(*out)[n]) != FXTAP_OK) {
-            return report_error("cannot read '%s': %s", path, strerror(errno));
-        }
-    }
-}
-
-static int merge_shards(const request *r, fxtap_report **out)
-{
-    fxtap_buffer *shards = NULL;
-    size_t n = 0;
-    int result = read_shards(r->merge_path, &shards, &n);
-    const void **bytes = must_realloc(NULL, n + 1, sizeof *bytes);
-    size_t *n_bytes = must_realloc(NULL, n + 1, sizeof *n_bytes);
-    for (size_t i = 0; i < n; i++) {
-        bytes[i] = shards[i].bytes;
-        n_bytes[i] = shards[i].length;
-    }
-    if (result == EXIT_SAME && fxtap_report_merge(bytes, n_bytes, n, out) != FXTAP_OK) {
-        result = report_library_error();
-    }
-    for (size_t i = 0; i < n; i++) {
-        fxtap_buffer_clear(&shards[i]);
-    }
-    free(shards);
-    free(bytes);
-    free(n_bytes);
-    return result;
-}
-
-/* Writes the report in one format to a file or to standard output. */
-static int write_report(const request *r, const fxtap_report *report, fxtap_report_format format, const char *path,
-                        FILE *notes)
-{
-    fxtap_buffer text;
-    fxtap_buffer_init(&text);
-    fxtap_report_options options = {.struct_size = sizeof options, .format = format};
-    int result = EXIT_SAME;
-    if (fxtap_report_print(report, &options, &text) != FXTAP_OK) {
-        result = report_library_error();
-    } else if (strcmp(path, "-") == 0) {
-        result = write_stdout(text.bytes, text.length) ? EXIT_SAME : EXIT_TROUBLE;
-    } else if (!write_file(path, text.bytes, text.length, r->force)) {
-        result = EXIT_TROUBLE;
-    } else {
-        fprintf(notes, "Wrote %s\n", path);
-    }
-    fxtap_buffer_clear(&text);
-    return result;
-}
-
-static int write_text(const request *r, const fxtap_report *report)
-{
-    fxtap_report_options options = {.struct_size = sizeof options,
-                                    .format = FXTAP_REPORT_TEXT,
-                                    .width = text_width() < WIDTH_UNLIMITED ? (int32_t)text_width() : 0,
-                                    .colour = text_has_colours(),
-                                    .ascii = !text_is_utf8(),
-                                    .quiet = r->quiet};
-    fxtap_buffer text;
-    fxtap_buffer_init(&text);
-    int result = EXIT_SAME;
-    if (fxtap_report_print(report, &options, &text) != FXTAP_OK) {
-        result = report_library_error();
-    } else if (!write_stdout(text.bytes, text.length)) {
-        result = EXIT_TROUBLE;
-    }
-    fxtap_buffer_clear(&text);
-    return result;
+    return fxtap_report_print(report, options, out);
 }
 
 static int write_reports(const request *r, const fxtap_report *report)
 {
-    bool takes_stdout = false;
-    for (size_t i = 0; i < N_FORMATS; i++) {
-        takes_stdout |= r->paths[i] != NULL && strcmp(r->paths[i], "-") == 0;
-    }
-    int result = takes_stdout ? EXIT_SAME : write_text(r, report);
-    for (size_t i = 0; i < N_FORMATS; i++) {
-        if (r->paths[i] != NULL) {
-            int written = write_report(r, report, formats[i], r->paths[i], takes_stdout ? stderr : stdout);
-            result = written > result ? written : result;
-        }
-    }
+    int result = reports_write(&r->reports, print_report, report);
     if (result == EXIT_TROUBLE || fxtap_report_count(report, FXTAP_UNREADABLE) > 0) {
         return EXIT_TROUBLE;
     }
@@ -281,7 +129,7 @@ static int write_shard(const request *r, const fxtap_report *report)
     if (fxtap_report_serialise(report, &bytes, &n_bytes) != FXTAP_OK) {
         return report_library_error();
     }
-    bool written = write_file(r->out_path, bytes, n_bytes, r->force);
+    bool written = write_file(r->out_path, bytes, n_bytes, r->reports.force);
     fxtap_free(bytes);
     return written ? EXIT_SAME : EXIT_TROUBLE;
 }
@@ -293,7 +141,13 @@ static int run(request *r)
     size_t n_loaded = 0;
     int result = EXIT_SAME;
     if (r->merge_path != NULL) {
-        result = merge_shards(r, &report);
+        shard_list shards;
+        result = shards_read(r->merge_path, &shards);
+        if (result == EXIT_SAME &&
+            fxtap_report_merge(shards.bytes, shards.n_bytes, shards.count, &report) != FXTAP_OK) {
+            result = report_library_error();
+        }
+        shards_clear(&shards);
     } else if (gather_rules(r, &loaded, &n_loaded) != FXTAP_OK) {
         result = report_library_error();
     } else {
@@ -362,11 +216,7 @@ int cmd_compare(int argc, char **argv)
         {0, "explain", OPTION_TEXT, &o->explain, "NODE",
          "say why it is paired as it is, and which others\n"
          "were close"},
-        {'q', "quiet", OPTION_FLAG, &r.quiet, NULL, "the verdict's line alone"},
-        {0, "json", OPTION_TEXT, &r.paths[0], "FILE", "all of it, as JSON (- for standard output)"},
-        {0, "csv", OPTION_TEXT, &r.paths[1], "FILE", "one row a pair"},
-        {0, "html", OPTION_TEXT, &r.paths[2], "FILE", "a page to look at, in one file"},
-        {0, "force", OPTION_FLAG, &r.force, NULL, "write over reports that are there"},
+        REPORT_OPTIONS(r.reports, "one row a pair"),
         {0, "shard", OPTION_TEXT, &r.shard, "K/N", NULL}, /* used by fxtap.compare between its processes */
         {0, "out", OPTION_TEXT, &r.out_path, "FILE", NULL},
         {0, "merge", OPTION_TEXT, &r.merge_path, "FOLDER", NULL},
@@ -392,7 +242,7 @@ int cmd_compare(int argc, char **argv)
     r.n_inputs = (size_t)(argc - first);
     int result = check_request(&r);
     if (result == EXIT_SAME) {
-        result = check_outputs(&r);
+        result = reports_check("compare", &r.reports, r.out_path);
     }
     return result == EXIT_SAME ? run(&r) : result;
 }

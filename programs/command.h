@@ -25,9 +25,11 @@ int cmd_check(int argc, char **argv);
 int cmd_compare(int argc, char **argv);
 int cmd_graph(int argc, char **argv);
 int cmd_ls(int argc, char **argv);
+int cmd_repro(int argc, char **argv);
 int cmd_run(int argc, char **argv);
 int cmd_show(int argc, char **argv);
 int cmd_stat(int argc, char **argv);
+int cmd_verify(int argc, char **argv);
 
 /* ---- program.c ---- */
 

@@ -12,6 +12,8 @@ static const command commands[] = {
     {"show", cmd_show, "show one operator: source line, arguments, statistics, values"},
     {"check", cmd_check, "check a dump: damaged and missing files, the first NaN or infinity"},
     {"compare", cmd_compare, "find the first operator that went wrong between two dumps"},
+    {"verify", cmd_verify, "find wrong operators without a second run, whatever the precision"},
+    {"repro", cmd_repro, "write one operator call as a script that runs by itself"},
     {"graph", cmd_graph, "print a captured graph: Python, a picture, TorchAir's files, CSV"},
     {"stat", cmd_stat, "statistics of any .npy files"},
     {"run", cmd_run, "run a Python script with every torch.compile'd model dumped"},

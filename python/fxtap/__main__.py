@@ -1,4 +1,7 @@
-"""`python -m fxtap`: run an unedited script with fxtap as its backend; other commands run the fxtap program."""
+"""`python -m fxtap`: run an unedited script with fxtap as its backend; other commands run the fxtap program.
+
+The program in turn runs verify-shard and write-repro, which need torch.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,6 @@ from types import FrameType
 from typing import NoReturn
 
 from .config import CompilerConfig
-from .distributed import is_launched, run_compare
 from .environment import apply_environment
 
 __all__ = ["find_program", "main", "run_script"]
@@ -25,6 +27,7 @@ usage: python -m fxtap run-script SCRIPT [ARGS...]      run a script with fxtap 
        python -m fxtap run-script COMMAND [ARGS...]     the same for the Python processes of a command, e.g. torchrun
        python -m fxtap COMMAND [ARGS...]                run the fxtap program: fxtap COMMAND [ARGS...]
        torchrun ... -m fxtap compare [ARGS...]          fxtap compare, with the work split among the processes
+       torchrun ... -m fxtap verify [ARGS...]           the same for fxtap verify
 The environment configures run-script: FXTAP_TYPE, FXTAP_PATH, FXTAP_FILTER, ... (docs/usage.md)
 """
 
@@ -151,8 +154,20 @@ def main(arguments: list[str]) -> int:
         return 0 if arguments else 2
     if arguments[0] == "run-script":
         return run_script(arguments[1:])
-    if arguments[0] == "compare" and is_launched():
-        return run_compare(need_program(), arguments[1:])
+    if arguments[0] in ("compare", "verify") and "RANK" in os.environ:
+        from .distributed import is_launched, run_sharded  # imported late, as below: they need torch
+
+        if is_launched():
+            os.environ.setdefault("FXTAP_PYTHON", sys.executable)
+            return run_sharded(need_program(), arguments[0], arguments[1:])
+    if arguments[0] == "verify-shard":
+        from .verification import command
+
+        return command.main(arguments[1:])
+    if arguments[0] == "write-repro":
+        from .verification import repro
+
+        return repro.main(arguments[1:])
     run_program(arguments)
 
 

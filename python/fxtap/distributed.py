@@ -1,4 +1,4 @@
-"""Comparing with many processes: the work is split by rank, graph and step; the report is that of a single process."""
+"""Comparing and verifying with many processes: the work is split, and the report is that of a single process."""
 
 from __future__ import annotations
 
@@ -15,9 +15,11 @@ import torch.distributed as dist
 
 from .comparison import Dump, Report, compare, compare_ranks
 
-__all__ = ["compare_sharded", "gather_bytes", "is_launched", "run_compare"]
+__all__ = ["compare_sharded", "gather_bytes", "is_launched", "run_sharded"]
 
 _ERROR = 2  # exit status
+_PARALLEL = {"compare": "--threads", "verify": "--jobs"}
+"""Command -> its option for the share of this machine's processors that one process uses."""
 
 
 def is_launched() -> bool:
@@ -92,62 +94,65 @@ def compare_sharded(golden: Dump, target: Dump | None = None, *, group: Any = No
     return None if shards is None else Report.merge(shards)
 
 
-def _run_shard(program: str, arguments: Sequence[str], rank: int, world_size: int) -> tuple[int, bytes, bytes]:
+def _run_shard(line: Sequence[str], arguments: Sequence[str], rank: int, world_size: int) -> tuple[int, bytes, bytes]:
     """Run the program on one shard; return its exit status, its standard error, and the shard's report as bytes."""
     with tempfile.TemporaryDirectory(prefix="fxtap-") as folder:
         path = Path(folder) / "shard"
         share = (os.cpu_count() or 1) // int(os.environ.get("LOCAL_WORLD_SIZE", world_size))
-        command = [program, "compare", "--shard", f"{rank}/{world_size}", "--out", str(path)]
-        command += ["--threads", str(max(share, 1)), *arguments]
+        command = [*line, "--shard", f"{rank}/{world_size}", "--out", str(path)]
+        command += [_PARALLEL[line[1]], str(max(share, 1)), *arguments]
         # rank 0 shows progress, and errors in the command line for all
         done = subprocess.run(command, check=False, stderr=None if rank == 0 else subprocess.PIPE)
         return done.returncode, done.stderr or b"", path.read_bytes() if path.exists() else b""
 
 
-def _merge(program: str, arguments: Sequence[str], shards: Sequence[bytes]) -> int:
+def _merge(line: Sequence[str], arguments: Sequence[str], shards: Sequence[bytes]) -> int:
     """Run the program to merge the shards and print the report; return its exit status."""
     with tempfile.TemporaryDirectory(prefix="fxtap-") as folder:
         for number, data in enumerate(shards):
             (Path(folder) / str(number)).write_bytes(data)
         sys.stdout.flush()
-        return subprocess.run([program, "compare", "--merge", folder, *arguments], check=False).returncode
+        return subprocess.run([*line, "--merge", folder, *arguments], check=False).returncode
 
 
-def _run_in_group(program: str, arguments: Sequence[str]) -> int:
+def _run_in_group(line: Sequence[str], arguments: Sequence[str]) -> int:
     rank, world_size = dist.get_rank(), dist.get_world_size()
-    status, message, data = _run_shard(program, arguments, rank, world_size)
+    status, message, data = _run_shard(line, arguments, rank, world_size)
     messages, shards = gather_bytes(message), gather_bytes(data)
     result = torch.tensor([0 if status == 0 and data else _ERROR])
     dist.all_reduce(result, op=dist.ReduceOp.MAX)
     if result.item() == 0 and shards is not None:
-        result[0] = _merge(program, arguments, shards)
+        result[0] = _merge(line, arguments, shards)
     elif messages is not None and status == 0:
         sys.stderr.buffer.write(next((line for line in messages if line), b""))
     dist.broadcast(result, src=0)
     return int(result.item())
 
 
-def run_compare(program: str, arguments: Sequence[str]) -> int:
+def run_sharded(program: str, command: str, arguments: Sequence[str]) -> int:
     """
-    Run `fxtap compare` as one of torchrun's processes.
+    Run `fxtap compare` or `fxtap verify` as one of torchrun's processes.
 
     Parameters
     ----------
     program
         Path of the fxtap program.
+    command
+        "compare" or "verify".
     arguments
-        The arguments after "compare"; the same in every process. All processes must see the same files.
+        The arguments after it; the same in every process. All processes must see the same files.
 
     Returns
     -------
     int
-        The exit status, the same in every process: 0 same or close, 1 different, 2 error. Rank 0 prints and writes.
+        The exit status of the command, the same in every process. Rank 0 prints and writes.
     """
+    line = [program, command]
     if not arguments or any(argument in ("-h", "--help") for argument in arguments):
-        return subprocess.run([program, "compare", *arguments], check=False).returncode if _is_first() else 0
+        return subprocess.run([*line, *arguments], check=False).returncode if _is_first() else 0
     dist.init_process_group("gloo")
     try:
-        return _run_in_group(program, arguments)
+        return _run_in_group(line, arguments)
     finally:
         dist.destroy_process_group()
 

@@ -16,7 +16,7 @@ import torch
 
 import fxtap
 from fxtap import _core
-from fxtap.distributed import run_compare
+from fxtap.distributed import run_sharded
 from graphs import trace
 from planted import Saboteur
 from processes import compare_in_group, fail_in_group, launch
@@ -87,7 +87,7 @@ def by_one(program: str, folder: Path, arguments: Sequence[str]) -> tuple[int, d
 
 
 def by_many(program: str, n: int, folder: Path, arguments: Sequence[str]) -> tuple[list[int | None], dict[str, bytes]]:
-    statuses = launch(n, folder, run_compare, program, arguments)
+    statuses = launch(n, folder, run_sharded, program, "compare", arguments)
     for rank in range(1, n):
         assert (folder / f"out.{rank}").read_bytes() == (folder / f"err.{rank}").read_bytes() == b""
     return statuses, reports(folder, (folder / "out.0").read_bytes())
@@ -143,7 +143,7 @@ def test_trouble_is_said_once(arguments: list[str], said: str, program: str, sid
     (tmp_path / "there.csv").write_text("old")
     for name in ("good", "bad"):
         (tmp_path / name).symlink_to(sides / name)
-    assert launch(2, tmp_path, run_compare, program, arguments) == [2, 2]
+    assert launch(2, tmp_path, run_sharded, program, "compare", arguments) == [2, 2]
     assert [(tmp_path / f"out.{rank}").read_text() for rank in range(2)] == ["", ""]
     lines = [(tmp_path / f"err.{rank}").read_text() for rank in range(2)]
     assert said in lines[0] and lines[0].count("\n") == 1 and lines[1] == ""

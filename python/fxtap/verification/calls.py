@@ -28,11 +28,12 @@ class Selection:
 
 @dataclass
 class Call:
-    """One operator call with its saved tensors."""
+    """One operator call with its saved tensors; `number` is that of the graph's call in its process."""
 
     rank: int
     graph: int
     step: int
+    number: int
     node: Node
     record: Record
     slots: Slots
@@ -100,8 +101,8 @@ def _literals(node: Node, record: Record) -> str:
     return node.literals
 
 
-def _steps(dump: DumpReader, selection: Selection) -> Iterator[tuple[GraphReader, int]]:
-    """Return graphs and steps in the order of their calls."""
+def _steps(dump: DumpReader, selection: Selection) -> Iterator[tuple[GraphReader, int, int]]:
+    """Return graphs, steps and numbers of calls, in the order of the calls."""
     for rank in dump.ranks:
         if selection.rank not in (-1, rank.rank):
             continue
@@ -112,8 +113,8 @@ def _steps(dump: DumpReader, selection: Selection) -> Iterator[tuple[GraphReader
             for step in graph.steps
             if step.state == "whole" and selection.step in (-1, step.step)
         ]
-        for _, _, step, graph in sorted(found, key=lambda entry: entry[:3]):
-            yield graph, step
+        for number, _, step, graph in sorted(found, key=lambda entry: entry[:3]):
+            yield graph, step, number
 
 
 def _rows_of_nodes(columns: dict[str, list[Any]], world_size: int) -> dict[int, list[int]]:
@@ -135,12 +136,12 @@ def find_calls(dump: DumpReader, selection: Selection) -> Iterator[Call]:
     """
     records: dict[tuple[int, int], Record] = {}
     is_empty = True
-    for graph, step in _steps(dump, selection):
+    for graph, step, number in _steps(dump, selection):
         key = (graph.rank._index, graph.graph)
         record = records.get(key)
         if record is None:
             record = records[key] = Record(graph.record)
-        for call in _calls_of_step(dump, graph, step, record, selection.op):
+        for call in _calls_of_step(dump, graph, step, number, record, selection.op):
             is_empty = False
             yield call
     if is_empty:
@@ -150,7 +151,9 @@ def find_calls(dump: DumpReader, selection: Selection) -> Iterator[Call]:
         raise LookupError(f"no operator calls in {dump.path}")
 
 
-def _calls_of_step(dump: DumpReader, graph: GraphReader, step: int, record: Record, op: str | None) -> Iterator[Call]:
+def _calls_of_step(
+    dump: DumpReader, graph: GraphReader, step: int, number: int, record: Record, op: str | None
+) -> Iterator[Call]:
     rank = graph.rank
     place = {"run": graph.run, "rank": rank.rank, "graph": graph.graph, "step": step}
     tensors = dump._reader.tensors(**place)
@@ -158,4 +161,5 @@ def _calls_of_step(dump: DumpReader, graph: GraphReader, step: int, record: Reco
     chosen = None if op is None else set(dump._reader.tensors(**place, pattern=op).columns()["order"])
     for order, rows in _rows_of_nodes(columns, rank.world_size).items():
         if (chosen is None or order in chosen) and order < len(record.nodes):
-            yield Call(rank.rank, graph.graph, step, record.nodes[order], record, Slots(tensors, columns, rows))
+            slots = Slots(tensors, columns, rows)
+            yield Call(rank.rank, graph.graph, step, number, record.nodes[order], record, slots)

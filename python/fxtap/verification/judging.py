@@ -107,7 +107,7 @@ class Judge:
         self._collection.add(
             call.rank, call.graph, call.step, node.name, str(node.fields["target"]),
             f"{field(row, 'io')}.{field(row, 'position')}", node.source, node.module, field(row, "dtype") or "",
-            field(row, "shape") or (), verdict, reason,
+            field(row, "shape") or (), verdict, reason, call=call.number, order=node.order,
         )  # fmt: skip
         return verdict, reason
 

@@ -58,15 +58,18 @@ class Sharing:
 
 def _run(calls: list[Call], judge: Judge, sharing: Sharing, progress: Callable[[int, int], object] | None) -> None:
     verdicts: dict[Hashable, list[tuple[str, str]]] = {}
+    is_stopped = False
     for done, call in enumerate(calls):
         is_mine, identity = sharing.place(call)
         if is_mine:
-            if identity in verdicts:
+            if is_stopped:
+                judge.skip(call, "interrupted")
+            elif identity in verdicts:
                 judge.repeat(call, verdicts[identity])
             else:
                 verdicts[identity] = judge.check(call)
-        if progress is not None:
-            progress(done + 1, len(calls))
+        if progress is not None and not is_stopped:
+            is_stopped = progress(done + 1, len(calls)) is False
 
 
 def verify(
@@ -107,7 +110,8 @@ def verify(
     shard
         (k, n): only the k-th of n parts; for `Verification.merge`.
     progress
-        Called with the number of calls done and the total; an exception in it stops the verification.
+        Called with the number of calls done and the total. If it returns False, the other calls are not replayed; an
+        exception in it stops the verification.
 
     Raises
     ------
