@@ -413,7 +413,7 @@ class Saboteur:
                 wrong = KINDS[fault.kind](call)
                 if wrong is not None:
                     fault.changed = not same_bits(wrong, out)
-                    result = replaced(result, wrong)
+                    result = replaced(result, torch.empty_like(out).copy_(wrong))
             self.before[key] = out.clone()
             return result
 
