@@ -282,8 +282,7 @@ PyObject *fx_load_rules_function(PyObject *module, PyObject *path)
     return list;
 }
 
-/* Borrows the bytes of all shards; false with an exception if one is not a bytes object. */
-static bool list_shards(PyObject *tuple, const void **bytes, size_t *n_bytes)
+bool fx_list_shards(PyObject *tuple, const void **bytes, size_t *n_bytes)
 {
     for (Py_ssize_t i = 0; i < PyTuple_Size(tuple); i++) {
         char *data;
@@ -310,7 +309,7 @@ PyObject *fx_merge_reports_function(PyObject *module, PyObject *shards)
     fxtap_status status = FXTAP_OK;
     if (bytes == NULL || n_bytes == NULL) {
         PyErr_NoMemory();
-    } else if (list_shards(tuple, bytes, n_bytes)) {
+    } else if (fx_list_shards(tuple, bytes, n_bytes)) {
         Py_BEGIN_ALLOW_THREADS status = fxtap_report_merge(bytes, n_bytes, n, &report);
         Py_END_ALLOW_THREADS if (status != FXTAP_OK)
         {

@@ -17,6 +17,9 @@ PyObject *fx_load_rules_function(PyObject *module, PyObject *path);
 /* merge_reports(shards) -> Report, from the bytes of Report.serialise(). */
 PyObject *fx_merge_reports_function(PyObject *module, PyObject *shards);
 
+/* Borrows the bytes of all shards; false with an exception if one is not a bytes object. */
+bool fx_list_shards(PyObject *tuple, const void **bytes, size_t *n_bytes);
+
 /* Creates a Report object. Takes ownership of `report`, also on failure. */
 PyObject *fx_report_new(fx_state *state, fxtap_report *report);
 

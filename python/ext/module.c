@@ -10,6 +10,7 @@
 #include "record.h"
 #include "state.h"
 #include "team.h"
+#include "verify_type.h"
 
 static int exec_module(PyObject *module)
 {
@@ -110,6 +111,8 @@ static PyMethodDef methods[] = {
      PyDoc_STR("Compare the ranks of one dump with its first rank.")},
     {"load_rules", fx_load_rules_function, METH_O, PyDoc_STR("Load the rules of a TOML file.")},
     {"merge_reports", fx_merge_reports_function, METH_O, PyDoc_STR("Merge the bytes of all shards into one report.")},
+    {"merge_verifications", fx_merge_verifications_function, METH_O,
+     PyDoc_STR("Merge the bytes of all shards into one verification.")},
     {"claim_block", fx_claim_block, METH_O, PyDoc_STR("Claim a block of graph numbers that no forked relative has.")},
     {"node_matches", node_matches, METH_VARARGS, PyDoc_STR("Return whether a pattern matches a node.")},
     {"nearest_name", nearest_name, METH_VARARGS, PyDoc_STR("Return the name nearest to a given text, or None.")},

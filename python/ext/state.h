@@ -22,7 +22,8 @@
     X(reader_type, fx_reader_spec)                                                                                     \
     X(tensors_type, fx_tensors_spec)                                                                                   \
     X(values_type, fx_values_spec)                                                                                     \
-    X(report_type, fx_report_spec)
+    X(report_type, fx_report_spec)                                                                                     \
+    X(verification_type, fx_verification_spec)
 
 /* Objects that fx_state_torch() fetches: field, module, attribute path. */
 #define FX_TORCH_OBJECTS(X)                                                                                            \

@@ -5,6 +5,7 @@ from os import PathLike
 from typing import Any, final
 
 from torch.fx import GraphModule
+from typing_extensions import Buffer
 
 version: str
 
@@ -323,6 +324,106 @@ def load_rules(path: str | bytes | PathLike[str] | PathLike[bytes], /) -> list[_
 
 def merge_reports(shards: Sequence[bytes], /) -> Report:
     """Merge the bytes of all shards, in order, into one report. ValueError."""
+
+@final
+class Verification:
+    """Results of operators, judged by their rounding and collected (include/fxtap/verify.h)."""
+
+    def __new__(cls, golden: str | None, target: str) -> Verification: ...
+    def judge(
+        self,
+        saved: Buffer,
+        dtype: str,
+        reference: Buffer,
+        *,
+        third: Buffer | None = None,
+        spread: Buffer | None = None,
+        spread_runs: int = 0,
+        reduction: int = 1,
+        coarse_dtype: str | None = None,
+        pointwise: bool = False,
+        wrong_indices: int | None = None,
+        no_third: bool = False,
+        no_spread: bool = False,
+    ) -> str:
+        """
+        Judge one result. The measurement of a settled result belongs to the next `add`.
+
+        Parameters
+        ----------
+        saved, third
+            In the saved form of `dtype` (bfloat16 as float32). `third` is the operator run in its own dtype.
+        reference, spread
+            float64 or complex128; for integers and bools the saved form. All arrays are contiguous, in one order.
+        spread_runs
+            Perturbed runs that `spread` comes from.
+        reduction
+            Length of the reduction behind one element.
+        coarse_dtype
+            The coarsest dtype among inputs and output.
+        pointwise
+            Pointwise, or a move of data: the sign of zero matters.
+        wrong_indices
+            Of index results: how many select another value than the reference's.
+        no_third, no_spread
+            It cannot be computed: judge without it.
+
+        Returns
+        -------
+        str
+            "exact", "rounding", "biased" or "wrong"; or what it needs in another call with the same arguments:
+            "third", "spread" (3 runs), "more spread" (15 runs: those 3 and 12 more).
+
+        Raises
+        ------
+        ValueError
+            Lengths do not agree, unknown dtype.
+        """
+    def add(
+        self,
+        rank: int,
+        graph: int,
+        step: int,
+        node: str,
+        op: str,
+        slot: str,
+        source: tuple[str, int, str, str],
+        module: str,
+        dtype: str,
+        shape: Sequence[int],
+        verdict: str,
+        reason: str = "",
+        *,
+        call: int = -1,
+        order: int = -1,
+    ) -> None:
+        """
+        Record a result; those of one operator call follow each other.
+
+        `source` is file, line, function, code. `call` numbers the calls of the process and `order` the nodes of the
+        graph: shards are merged in the order of rank, call, step, graph, order. Without a `reason` it is what judging
+        found.
+        """
+    @property
+    def verdict(self) -> str:
+        """nothing wrong, or wrong."""
+    @property
+    def counts(self) -> dict[str, int]:
+        """Verdict -> number of operator calls."""
+    @property
+    def wrong(self) -> list[dict[str, Any]]:
+        """The operators that are wrong or biased, as in the JSON."""
+    @property
+    def operators(self) -> list[dict[str, Any]]:
+        """All operator calls, as in the JSON."""
+    def print(
+        self, format: int, *, width: int = 0, colour: bool = False, ascii: bool = False, quiet: bool = False
+    ) -> bytes:
+        """Return text (1), JSON (2), CSV (3) or HTML (4), in UTF-8. `width` in columns, 0: 80."""
+    def serialise(self) -> bytes: ...
+
+def merge_verifications(shards: Sequence[bytes], /) -> Verification:
+    """Merge the bytes of shards, in any order, into one verification. ValueError."""
 
 def claim_block(first: int, /) -> int:
     """Claim the first free block of 1000 graph numbers, from `first` on, not used by this process or a relative."""

@@ -1,0 +1,12 @@
+/* verify_type.h - the type fxtap._core.Verification (fxtap/verify.h). */
+#ifndef FX_EXT_VERIFY_TYPE_H
+#define FX_EXT_VERIFY_TYPE_H
+
+#include "state.h"
+
+extern PyType_Spec fx_verification_spec;
+
+/* merge_verifications(shards) -> Verification, from the bytes of Verification.serialise(). */
+PyObject *fx_merge_verifications_function(PyObject *module, PyObject *shards);
+
+#endif

@@ -1,0 +1,140 @@
+/* json.c - a verification as JSON. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+
+#include "util/number.h"
+#include "verify/print.h"
+
+#define FORMAT_VERSION 1
+
+static void place(fxtap_json *json, const fxtap_verify_place *place)
+{
+    fxtap_json_string(json, "node", place->node);
+    fxtap_json_string(json, "target", place->target);
+    fxtap_json_int(json, "rank", place->rank);
+    fxtap_json_uint(json, "graph", place->graph);
+    fxtap_json_int(json, "step", place->step);
+    fxtap_json_string(json, "slot", place->slot);
+    if (place->source_file[0] == '\0') {
+        fxtap_json_null(json, "source");
+    } else {
+        char line[4200];
+        snprintf(line, sizeof line, "%s:%" PRId32, place->source_file, place->source_line);
+        fxtap_json_string(json, "source", line);
+    }
+    fxtap_json_string(json, "code", place->source_code);
+    fxtap_json_string(json, "module", place->module_path);
+    fxtap_json_string(json, "dtype", fxtap_dtype_name(place->dtype));
+    fxtap_json_begin_array(json, "shape");
+    for (int32_t i = 0; i < place->ndim; i++) {
+        fxtap_json_int(json, NULL, place->shape[i]);
+    }
+    fxtap_json_end_array(json);
+}
+
+/* JSON has no NaN and no infinities: they are strings. */
+static void value(fxtap_json *json, const char *key, double number)
+{
+    if (isfinite(number)) {
+        fxtap_json_double(json, key, number);
+    } else {
+        char text[FX_NUMBER_BYTES];
+        fx_double_text(number, text);
+        fxtap_json_string(json, key, text);
+    }
+}
+
+static void worst(fxtap_json *json, const fxtap_rounding_error *error)
+{
+    fxtap_json_begin_array(json, "worst");
+    for (size_t i = 0; i < error->n_worst; i++) {
+        fxtap_json_begin_object(json, NULL);
+        fxtap_json_uint(json, "index", error->worst[i].index);
+        value(json, "saved", error->worst[i].saved);
+        value(json, "exact", error->worst[i].reference);
+        fxtap_json_end_object(json);
+    }
+    fxtap_json_end_array(json);
+}
+
+/* Shares of elements rather than counts; null if nothing was measured. */
+static void numbers(fxtap_json *json, const fxtap_verify_result *result)
+{
+    const fxtap_rounding_error *error = &result->error;
+    bool known = result->is_measured;
+    fxtap_json_double(json, "ratio", known ? error->ratio : (double)NAN);
+    fxtap_json_double(json, "misrounded", known ? fx_misrounded_share(error) : (double)NAN);
+    fxtap_json_double(json, "misrounded_usual", result->has_third ? fx_misrounded_share(&result->third) : (double)NAN);
+    fxtap_json_double(json, "ratio_usual", result->has_third ? result->third.ratio : (double)NAN);
+    fxtap_json_double(json, "bias", known ? error->bias : (double)NAN);
+    if (!known) {
+        return;
+    }
+    fxtap_json_double(json, "bias_error", error->bias_error);
+    fxtap_json_uint(json, "count", error->count);
+    fxtap_json_double(json, "rms_error", error->rms_error);
+    fxtap_json_double(json, "rms_allowance", error->rms_allowance);
+    fxtap_json_double(json, "max_ulp", error->max_ulp);
+    fxtap_json_uint(json, "max_ulp_index", error->max_ulp_index);
+    fxtap_json_double(json, "max_ratio", error->max_ratio);
+    fxtap_json_uint(json, "max_ratio_index", error->max_ratio_index);
+    fxtap_json_uint(json, "up", error->up);
+    fxtap_json_uint(json, "down", error->down);
+    fxtap_json_uint(json, "unexplained", error->unexplained);
+    fxtap_json_uint(json, "outliers", error->outliers);
+    fxtap_json_uint(json, "special", error->special);
+    fxtap_json_uint(json, "zero_signs", error->zero_signs);
+    fxtap_json_uint(json, "distinct", error->distinct);
+}
+
+void fx_verification_json_operator(fxtap_json *json, const fxtap_verification *verification, size_t i_operator)
+{
+    const fxtap_verify_operator *called = &verification->operators[i_operator];
+    const fxtap_verify_result *result = fx_deciding_result(verification, i_operator);
+    fxtap_json_begin_object(json, NULL);
+    place(json, &result->place);
+    fxtap_json_string(json, "verdict", fxtap_verify_verdict_name(called->verdict));
+    fxtap_json_string(json, "reason", result->reason);
+    fxtap_json_uint(json, "results", called->n_results);
+    numbers(json, result);
+    worst(json, &result->error);
+    fxtap_json_end_object(json);
+}
+
+static void counts(fxtap_json *json, const fxtap_verification *verification)
+{
+    fxtap_json_begin_object(json, "counts");
+    fxtap_json_uint(json, "operators", verification->n_operators);
+    for (int v = 0; v < FXTAP_VERIFY_COUNT; v++) {
+        fxtap_json_uint(json, fxtap_verify_verdict_name((fxtap_verify_verdict)v), verification->counts[v]);
+    }
+    fxtap_json_end_object(json);
+}
+
+void fx_verification_print_json(const fxtap_verification *verification, fxtap_buffer *out)
+{
+    fxtap_json json;
+    fxtap_json_init(&json, out, true);
+    fxtap_json_begin_object(&json, NULL);
+    fxtap_json_string(&json, "fxtap", fxtap_version());
+    fxtap_json_uint(&json, "format", FORMAT_VERSION);
+    fxtap_json_string(&json, "golden", verification->golden);
+    fxtap_json_string(&json, "target", verification->target);
+    fxtap_json_string(&json, "verdict", fx_verification_verdict(verification));
+    counts(&json, verification);
+    fxtap_json_begin_array(&json, "wrong");
+    for (size_t i = 0; i < verification->n_operators; i++) {
+        if (fx_verdict_accuses(verification->operators[i].verdict)) {
+            fx_verification_json_operator(&json, verification, i);
+        }
+    }
+    fxtap_json_end_array(&json);
+    fxtap_json_begin_array(&json, "operators");
+    for (size_t i = 0; i < verification->n_operators; i++) {
+        fx_verification_json_operator(&json, verification, i);
+    }
+    fxtap_json_end_array(&json);
+    fxtap_json_end_object(&json);
+    fxtap_buffer_text(out, "\n");
+}

@@ -1,0 +1,52 @@
+#include "verify/print.h"
+
+#include <math.h>
+
+#include "util/error.h"
+#include "util/float_mode.h"
+
+const char *fx_verification_verdict(const fxtap_verification *verification)
+{
+    return fxtap_verification_is_wrong(verification) ? "wrong" : "nothing wrong";
+}
+
+const fxtap_verify_result *fx_deciding_result(const fxtap_verification *verification, size_t i_operator)
+{
+    return &verification->results[verification->operators[i_operator].worst];
+}
+
+double fx_misrounded_share(const fxtap_rounding_error *error)
+{
+    return error->count > 0 ? (double)error->misrounded / (double)error->count : (double)NAN;
+}
+
+bool fx_verdict_accuses(fxtap_verify_verdict verdict)
+{
+    return verdict >= FXTAP_VERIFY_BIASED;
+}
+
+fxtap_status fxtap_verification_print(const fxtap_verification *verification, const fxtap_report_options *options,
+                                      fxtap_buffer *out)
+{
+    FX_REQUIRE(verification);
+    FX_REQUIRE(options);
+    FX_REQUIRE(out);
+    if (options->struct_size < sizeof *options) {
+        return fx_error(FXTAP_E_INVALID, "report options of %zu bytes, expected %zu", options->struct_size,
+                        sizeof *options);
+    }
+    fx_float_mode callers = fx_float_mode_begin();
+    fxtap_status status = FXTAP_OK;
+    switch (options->format) {
+    case FXTAP_REPORT_JSON:
+        fx_verification_print_json(verification, out);
+        break;
+    case FXTAP_REPORT_CSV:
+        fx_verification_print_csv(verification, out);
+        break;
+    default:
+        status = fx_error(FXTAP_E_INVALID, "report format %d is not known", (int)options->format);
+    }
+    fx_float_mode_end(callers);
+    return status == FXTAP_OK ? fxtap_buffer_status(out) : status;
+}

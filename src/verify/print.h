@@ -1,0 +1,22 @@
+/* print.h - the output formats of a verification. */
+#ifndef FX_VERIFY_PRINT_H
+#define FX_VERIFY_PRINT_H
+
+#include "verify/verification.h"
+
+void fx_verification_print_json(const fxtap_verification *verification, fxtap_buffer *out);
+void fx_verification_print_csv(const fxtap_verification *verification, fxtap_buffer *out);
+
+/* "nothing wrong", "wrong" */
+const char *fx_verification_verdict(const fxtap_verification *verification);
+/* The result that decides an operator's verdict. */
+const fxtap_verify_result *fx_deciding_result(const fxtap_verification *verification, size_t i_operator);
+/* Share of the elements that are misrounded (integers: that differ); NaN if nothing was measured. */
+double fx_misrounded_share(const fxtap_rounding_error *error);
+bool fx_verdict_accuses(fxtap_verify_verdict verdict); /* biased or wrong */
+
+/* ---- json.c ---- */
+
+void fx_verification_json_operator(fxtap_json *json, const fxtap_verification *verification, size_t i_operator);
+
+#endif
