@@ -73,8 +73,8 @@ def share(row: Row, key: str) -> float:
 def describe(row: Row) -> str:
     """Return an operator's figures in one line."""
     figures = " ".join(f"{key}={number(row, key):.3g}" for key in
-                       ("ratio", "ratio_usual", "max_ratio", "misrounded", "misrounded_usual", "unexplained", "outliers",
-                        "special", "zero_signs", "count", "distinct"))  # fmt: skip
+                       ("ratio", "ratio_usual", "max_ratio", "misrounded", "misrounded_usual", "unexplained",
+                        "outliers", "special", "zero_signs", "count", "distinct"))  # fmt: skip
     return (f"{row['verdict']:9} {row['dump']} g{row['graph']} {row['node']} {row['target']} {row['slot']} "
             f"{row['dtype']} {row['reason']!r} {figures}")  # fmt: skip
 
@@ -114,7 +114,9 @@ def clean(pattern: str, folder: Path, delete: bool) -> tuple[int, list[Row]]:
             found, seconds = verify(dump)
             counts = Counter(row["verdict"] for row in found)
             told = ", ".join(f"{counts[name]} {name}" for name in sorted(counts))
-            print(f"{dump.name:40} {seconds:6.1f} s, {1e3 * seconds / len(found):.2f} ms an operator: {told}", flush=True)
+            print(
+                f"{dump.name:40} {seconds:6.1f} s, {1e3 * seconds / len(found):.2f} ms an operator: {told}", flush=True
+            )
             for row in found:
                 if row["verdict"] in ACCUSED:
                     print("   " + describe(row), flush=True)

@@ -5,7 +5,6 @@ from os import PathLike
 from typing import Any, final
 
 from torch.fx import GraphModule
-from typing_extensions import Buffer
 
 version: str
 
@@ -332,12 +331,12 @@ class Verification:
     def __new__(cls, golden: str | None, target: str) -> Verification: ...
     def judge(
         self,
-        saved: Buffer,
+        saved: Any,
         dtype: str,
-        reference: Buffer,
+        reference: Any,
         *,
-        third: Buffer | None = None,
-        spread: Buffer | None = None,
+        third: Any = None,
+        spread: Any = None,
         spread_runs: int = 0,
         reduction: int = 1,
         coarse_dtype: str | None = None,

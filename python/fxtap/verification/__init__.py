@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from .report import Verification
-from .verify import verify
+from .run import verify
 
 __all__ = ["Verification", "verify"]

@@ -15,7 +15,7 @@ from typing import Any
 
 from .. import _core
 from ..reading import open_dump
-from .verify import verify
+from .run import verify
 
 __all__ = ["describe_error", "main"]
 

@@ -86,8 +86,8 @@ class Judge:
         try:
             operator = find_operator(call.node.python)
             replay = self._prepare(call, operator)
-        except NotReplayedError as reason:
-            return self.skip(call, str(reason))
+        except NotReplayedError as error:
+            return self.skip(call, str(error))
         region = None if self._counterparts is None else self._counterparts.region(call)
         verdicts = []
         for row in call.results:

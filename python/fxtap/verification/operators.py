@@ -176,6 +176,6 @@ def find_operator(python: str) -> Operator:
     qualified = f"{namespace}::{packet}" + ("" if overload == "default" else f".{overload}")
     _check_registered(qualified, namespace)
     found = getattr(getattr(getattr(torch.ops, namespace), packet), overload)
-    if not isinstance(found, OpOverload) or found.name() != qualified:
+    if not isinstance(found, OpOverload) or found._schema.name != f"{namespace}::{packet}":
         raise NotReplayedError("not an operator")
     return _describe(found)

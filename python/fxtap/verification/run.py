@@ -120,7 +120,8 @@ def verify(
     """
     __tracebackhide__ = True  # pytest would print all of this docstring
     dump = target if isinstance(target, DumpReader) else open_dump(expand(target), run=run)
-    selection = Selection(*(-1 if value is None else value for value in (rank, graph, step)), op)
+    rank, graph, step = (-1 if value is None else value for value in (rank, graph, step))
+    selection = Selection(rank, graph, step, op)
     limits = Limits(_free_memory() // 4 if max_bytes is None else max_bytes, time_limit)
     golden = open_dump(expand(against)) if isinstance(against, (str, os.PathLike)) else against
     calls = list(find_calls(dump, selection))
