@@ -102,6 +102,15 @@ typedef struct fxtap_verify_input {
 
 FXTAP_API void fxtap_verify_input_init(fxtap_verify_input *input);
 
+/*
+ * Relative L2 distances of a result from the exact value: that of golden's graph run in float64 from its inputs. NaN if
+ * it was not computed.
+ */
+typedef struct fxtap_verify_distances {
+    double golden, target; /* of the two dumps */
+    double rounding; /* of a float64 run whose every result is rounded to target's dtype: what rounding explains */
+} fxtap_verify_distances;
+
 /* Where a result stands. Texts are borrowed for the call; NULL is "". */
 typedef struct fxtap_verify_place {
     size_t struct_size;
@@ -121,6 +130,7 @@ typedef struct fxtap_verify_place {
     fxtap_dtype dtype;
     int32_t ndim;
     const int64_t *shape;
+    fxtap_verify_distances distances;
 } fxtap_verify_place;
 
 FXTAP_API void fxtap_verify_place_init(fxtap_verify_place *place);

@@ -228,8 +228,8 @@ static int32_t read_shape(PyObject *shape, int64_t *extents)
 
 static PyObject *add(PyObject *object, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {"rank",  "graph", "step",    "node",   "op",   "slot",  "source", "module",
-                            "dtype", "shape", "verdict", "reason", "call", "order", NULL};
+    static char *names[] = {"rank",  "graph", "step",    "node",   "op",   "slot",  "source",    "module",
+                            "dtype", "shape", "verdict", "reason", "call", "order", "distances", NULL};
     fxtap_verify_place place;
     fxtap_verify_place_init(&place);
     const char *dtype, *verdict_name, *reason = NULL;
@@ -238,10 +238,11 @@ static PyObject *add(PyObject *object, PyObject *args, PyObject *kwargs)
     int64_t extents[FXTAP_MAX_DIMS];
     verification_object *self = enter(object);
     if (self == NULL ||
-        !PyArg_ParseTupleAndKeywords(args, kwargs, "iILsss(siss)ssOs|z$LL:add", names, &place.rank, &place.graph, &step,
-                                     &place.node, &place.operator_name, &place.slot, &place.source_file,
+        !PyArg_ParseTupleAndKeywords(args, kwargs, "iILsss(siss)ssOs|z$LL(ddd):add", names, &place.rank, &place.graph,
+                                     &step, &place.node, &place.operator_name, &place.slot, &place.source_file,
                                      &place.source_line, &place.source_function, &place.source_code, &place.module_path,
-                                     &dtype, &shape, &verdict_name, &reason, &call, &order)) {
+                                     &dtype, &shape, &verdict_name, &reason, &call, &order, &place.distances.golden,
+                                     &place.distances.target, &place.distances.rounding)) {
         return NULL;
     }
     place.step = step;

@@ -395,13 +395,14 @@ class Verification:
         *,
         call: int = -1,
         order: int = -1,
+        distances: tuple[float, float, float] = ...,
     ) -> None:
         """
         Record a result; those of one operator call follow each other.
 
         `source` is file, line, function, code. `call` numbers the calls of the process and `order` the nodes of the
         graph: shards are merged in the order of rank, call, step, graph, order. Without a `reason` it is what judging
-        found.
+        found. `distances`: golden's, target's and rounding's from the exact value, if they were computed.
         """
     @property
     def verdict(self) -> str:

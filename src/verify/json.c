@@ -58,6 +58,18 @@ static void worst(fxtap_json *json, const fxtap_rounding_error *error)
     fxtap_json_end_array(json);
 }
 
+static void distances(fxtap_json *json, const fxtap_verify_distances *from_exact)
+{
+    if (isnan(from_exact->target)) {
+        return;
+    }
+    fxtap_json_begin_object(json, "distances");
+    value(json, "golden", from_exact->golden);
+    value(json, "target", from_exact->target);
+    value(json, "rounding", from_exact->rounding);
+    fxtap_json_end_object(json);
+}
+
 /* Shares of elements rather than counts; null if nothing was measured. */
 static void numbers(fxtap_json *json, const fxtap_verify_result *result)
 {
@@ -98,6 +110,7 @@ static void write_operator(fxtap_json *json, const fxtap_verification *verificat
     fxtap_json_string(json, "reason", result->reason);
     fxtap_json_uint(json, "results", called->n_results);
     numbers(json, result);
+    distances(json, &result->place.distances);
     worst(json, &result->error);
     fxtap_json_end_object(json);
 }

@@ -7,7 +7,7 @@
 #include "util/memory.h"
 #include "verify/verification.h"
 
-#define MAGIC 0x7672657661746c01u /* and a version */
+#define MAGIC 0x7672657661746c02u /* and a version */
 #define RESULT_BYTES_MIN 64
 
 static void error_fields(fx_codec *c, fxtap_rounding_error *error)
@@ -84,6 +84,9 @@ static void place_fields(fx_codec *c, fxtap_verify_place *place)
     fx_codec_enum(c, &dtype, FXTAP_DTYPE_COUNT);
     place->dtype = (fxtap_dtype)dtype;
     shape_fields(c, place);
+    fx_codec_double(c, &place->distances.golden);
+    fx_codec_double(c, &place->distances.target);
+    fx_codec_double(c, &place->distances.rounding);
 }
 
 static void result_fields(fx_codec *c, fxtap_verify_result *result)

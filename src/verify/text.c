@@ -442,6 +442,41 @@ static void accounts(const fx_page *p, const fxtap_verification *v)
     }
 }
 
+/* Of several results the last one that has distances: what the model gives. */
+static const fxtap_verify_result *last_with_distances(const fxtap_verification *v)
+{
+    for (size_t i = v->n_results; i > 0; i--) {
+        if (!isnan(v->results[i - 1].place.distances.target)) {
+            return &v->results[i - 1];
+        }
+    }
+    return NULL;
+}
+
+static void distance_sentence(const fx_page *p, const fxtap_verification *v)
+{
+    const fxtap_verify_distances *from_exact = &last_with_distances(v)->place.distances;
+    fxtap_buffer_text(p->out, "relative distance from the exact value: golden ");
+    fx_page_number(p, from_exact->golden);
+    fxtap_buffer_text(p->out, ", target ");
+    fx_page_number(p, from_exact->target);
+    fxtap_buffer_text(p->out, "; rounding every result to its dtype alone gives ");
+    fx_page_number(p, from_exact->rounding);
+}
+
+static void whole_chain(const fx_page *p, const fxtap_verification *v)
+{
+    const fxtap_verify_result *last = last_with_distances(v);
+    if (last == NULL) {
+        return;
+    }
+    fxtap_buffer_text(p->out, "\nExact   ");
+    fx_page_text(p, last->place.node, p->width - 8, false);
+    fxtap_buffer_text(p->out, ", the last result\n");
+    fx_page_label(p, "");
+    wrapped(p, v, 10, distance_sentence);
+}
+
 static void wrong_report(const fx_page *p, const fxtap_verification *v)
 {
     size_t first = 0;
@@ -459,6 +494,7 @@ static void wrong_report(const fx_page *p, const fxtap_verification *v)
         fxtap_buffer_text(p->out, "\n");
         first_wrong(p, result);
         also(p, v, first);
+        whole_chain(p, v);
         accounts(p, v);
     }
 }
@@ -476,6 +512,7 @@ void fx_verification_print_text(const fxtap_verification *verification, const fx
     headline(&p, is_empty ? "1;31" : "1;32", is_empty ? "NOTHING VERIFIED" : "NOTHING WRONG");
     wrapped(&p, verification, is_empty ? 18 : 15, is_empty ? nothing_sentence : right_sentence);
     if (!options->quiet) {
+        whole_chain(&p, verification);
         accounts(&p, verification);
     }
 }

@@ -33,7 +33,7 @@ void fxtap_verify_input_init(fxtap_verify_input *input)
 
 void fxtap_verify_place_init(fxtap_verify_place *place)
 {
-    *place = (fxtap_verify_place){.struct_size = sizeof *place, .call = -1, .order = -1};
+    *place = (fxtap_verify_place){.struct_size = sizeof *place, .call = -1, .order = -1, .distances = {NAN, NAN, NAN}};
 }
 
 /* ---- creating ---- */

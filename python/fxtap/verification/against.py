@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import re
 from collections.abc import Iterable, Iterator
@@ -267,6 +268,26 @@ class Counterparts:
         for mine, other in _keys(report):
             self._of_target[other] = mine
             self._of_golden.setdefault(mine, []).append(other)
+
+    def results_of(self, golden: Key) -> dict[Key, Saved]:
+        """Return target's results that are counterparts of one of golden's."""
+        found = {}
+        for key in self._of_golden.get(golden, ()):
+            owner = self._order[key.call][1] if key.call in self._order else None
+            row = None if owner is None else owner.slots.rows.get(key.place)
+            if key.io != "INPUT" and owner is not None and row is not None:
+                with contextlib.suppress(NotReplayedError):
+                    found[key] = owner.saved(row)
+        return found
+
+    def target_dtype(self, golden: Key) -> str:
+        """Return the name of the dtype of the counterpart of one of golden's tensors, or ""."""
+        for key in self._of_golden.get(golden, ()):
+            owner = self._order[key.call][1] if key.call in self._order else None
+            row = None if owner is None else owner.slots.rows.get(key.place)
+            if owner is not None and row is not None:
+                return owner.slots.field(row, "dtype") or ""
+        return ""
 
     def golden_dtype(self, key: Key) -> str:
         """Return the name of the dtype of one of golden's tensors, or ""."""

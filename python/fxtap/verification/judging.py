@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,9 +10,10 @@ import torch
 from torch import Tensor
 
 from .. import _core
-from .against import Counterparts, Region
+from .against import Counterparts, Key, Region
 from .arguments import Saved
 from .calls import Call
+from .exact import UNKNOWN, Distances
 from .indices import count_wrong_indices
 from .operators import NotReplayedError, Operator, find_operator
 from .random_checks import check_random, is_random
@@ -66,11 +68,16 @@ class Judge:
     """Judges operator calls, and adds a row for each result to a collection."""
 
     def __init__(
-        self, collection: _core.Verification, limits: Limits, counterparts: Counterparts | None = None
+        self,
+        collection: _core.Verification,
+        limits: Limits,
+        counterparts: Counterparts | None = None,
+        distances: Mapping[Key, Distances] | None = None,
     ) -> None:
         self._collection = collection
         self._limits = limits
         self._counterparts = counterparts
+        self._distances = distances or {}
 
     def skip(self, call: Call, reason: str) -> list[tuple[str, str]]:
         """Add a call that is not replayed."""
@@ -108,6 +115,7 @@ class Judge:
             call.rank, call.graph, call.step, node.name, str(node.fields["target"]),
             f"{field(row, 'io')}.{field(row, 'position')}", node.source, node.module, field(row, "dtype") or "",
             field(row, "shape") or (), verdict, reason, call=call.number, order=node.order,
+            distances=self._distances.get(Key(*call.key, field(row, "io"), field(row, "position")), UNKNOWN),
         )  # fmt: skip
         return verdict, reason
 

@@ -116,6 +116,10 @@ class Replay:
             self._third = self.reference() if self.operator.is_native else self._run(Saved.original, None)
         return self._third
 
+    def run_on(self, load: Load) -> Results:
+        """Return the results in float64 and complex128 for other values of the arguments."""
+        return self._run(load, self._number)
+
     def in_file_dtypes(self) -> Results:
         """Return the results of an operator that only moves elements, in the dtypes of the files."""
         return self._run(lambda saved, fresh: saved.in_file.clone() if fresh else saved.in_file, None)

@@ -14,6 +14,7 @@ from ..reading import DumpReader, open_dump
 from .against import Counterparts
 from .arguments import quiet_read_only_buffers
 from .calls import Call, Selection, find_calls
+from .exact import measure_distances
 from .judging import Judge, Limits
 from .report import Verification
 
@@ -76,6 +77,7 @@ def verify(
     target: str | os.PathLike[str] | DumpReader,
     *,
     against: str | os.PathLike[str] | DumpReader | None = None,
+    exact: bool = False,
     run: int = 0,
     rank: int | None = None,
     graph: int | None = None,
@@ -97,6 +99,9 @@ def verify(
     against
         A reference dump of the same model: golden's operators, with golden's literals, run on target's inputs. By
         default target's own operators.
+    exact
+        Also run golden's graph in float64 from its dumped inputs, and measure both dumps' results against that. Values
+        are freed after their last use. Every shard runs the whole chain.
     run, rank, graph, step
         Only this one. By default the latest run, and all ranks, graphs and steps.
     op
@@ -126,6 +131,9 @@ def verify(
     golden = open_dump(expand(against)) if isinstance(against, (str, os.PathLike)) else against
     calls = list(find_calls(dump, selection))
     counterparts = None
+    distances = None
+    if exact and golden is None:
+        raise ValueError("exact needs a golden dump: pass against")
     if golden is not None:
         report = _core.compare(golden.path, dump.path, run=(0, run))
         counterparts = Counterparts(
@@ -134,5 +142,7 @@ def verify(
     core = _core.Verification(None if golden is None else golden.path, dump.path)
     quiet_read_only_buffers()
     with torch.no_grad(), _threads(threads):
-        _run(calls, Judge(core, limits, counterparts), Sharing(shard, counterparts is None), progress)
+        if exact and counterparts is not None:
+            distances = measure_distances(list(counterparts.golden_calls.values()), counterparts)
+        _run(calls, Judge(core, limits, counterparts, distances), Sharing(shard, counterparts is None), progress)
     return Verification(core)
