@@ -1,6 +1,6 @@
 /*
- * leftovers.c - pairs nodes that the alignment left over: equal values, an operator in the place of another, and what two
- * graphs return at the same position.
+ * leftovers.c - pairs nodes that the alignment left over: equal values, an operator in the place of another, and what
+ * two graphs return at the same position.
  */
 #include <string.h>
 
