@@ -105,8 +105,8 @@ static size_t count_paired_inputs(const leftovers *l, size_t g, size_t t)
 }
 
 /*
- * Whether what is computed from a value agrees; looks at `n_left` readers at most. Then the value is an intermediate one
- * of programs that are written differently, (x * 2) * 3 and (x * 3) * 2, and has no counterpart.
+ * Whether what is computed from a value agrees; looks at `n_left` readers at most. Then it is an intermediate value of
+ * programs that are written differently, (x * 2) * 3 and (x * 3) * 2, and has no counterpart.
  */
 static bool leads_to_agreement(const fx_traits *traits, size_t node, unsigned depth, size_t *n_left)
 {
