@@ -2,7 +2,6 @@
 #include "compare.h"
 #include "dump_type.h"
 #include "family.h"
-#include "fxtap/output.h"
 #include "fxtap/status.h"
 #include "print.h"
 #include "program.h"
@@ -10,6 +9,7 @@
 #include "record.h"
 #include "state.h"
 #include "team.h"
+#include "util/output.h"
 
 static int exec_module(PyObject *module)
 {

@@ -1,11 +1,11 @@
 /* match.c - patterns that select operators of a dump, and the error if a pattern selects none. */
 #include <string.h>
 
-#include "fxtap/output.h"
 #include "reader/reader.h"
 #include "util/error.h"
 #include "util/glob.h"
 #include "util/memory.h"
+#include "util/output.h"
 
 bool fxtap_node_matches(const char *pattern, const fxtap_node_info *node)
 {

@@ -9,9 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fxtap/output.h"
 #include "util/memory.h"
 #include "util/number.h"
+#include "util/output.h"
 
 static void expect_double(double value, const char *text)
 {
