@@ -233,7 +233,7 @@ static const char *growing_file(const char *graph, size_t n_bytes)
     return result;
 }
 
-/* After a kill at any moment every step is whole and in the index, and the next process continues. 200 kills, or 4000. */
+/* After a kill at any moment, 200 or 4000 times, every step is whole and in the index; the next process continues. */
 static void test_kills(void **state)
 {
     (void)state;
