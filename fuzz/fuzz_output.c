@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fxtap/output.h"
+#include "util/output.h"
 #include "util/utf8.h"
 
 #define MAX_INPUT 4096

@@ -75,6 +75,7 @@ static fxtap_status gather_rules(request *r, fxtap_rule **out, size_t *n_out)
     }
     fxtap_rule none;
     fxtap_rule_init(&none);
+    /* NOLINTNEXTLINE(bugprone-suspicious-memory-comparison): at worst an unset rule is added, which has no effect */
     bool is_given = memcmp(&none, &r->rule, sizeof none) != 0;
     fxtap_rule *all = calloc(n + 1, sizeof *all);
     if (all == NULL) {

@@ -1,4 +1,5 @@
 /* cmd_graph.c - fxtap graph: a captured graph as Python, JSON, a picture, TorchAir's files; its operators as a CSV. */
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -140,6 +141,7 @@ static void find_nodes(statistics *s)
     size_t n_tensors = s->list == NULL ? 0 : fxtap_tensor_list_count(s->list);
     size_t most = 0;
     s->nodes = must_realloc(NULL, n_tensors + 1, sizeof *s->nodes);
+    assert(s->nodes != NULL);
     for (size_t i = 0; i < n_tensors; i++) {
         const fxtap_tensor_info *info = fxtap_tensor_list_at(s->list, i);
         if (info->node == NULL) {

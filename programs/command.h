@@ -11,7 +11,7 @@
 #include <stdint.h>
 #include <stdlib.h> /* EXIT_SUCCESS */
 
-#include "fxtap/output.h"
+#include "util/output.h"
 
 enum { EXIT_SAME = 0, EXIT_FOUND = 1, EXIT_DIFFERENT = 1, EXIT_TROUBLE = 2 };
 

@@ -4,9 +4,9 @@
 #ifndef DESCRIBE_H
 #define DESCRIBE_H
 
-#include "fxtap/output.h"
 #include "fxtap/reader.h"
 #include "fxtap/stats.h"
+#include "util/output.h"
 
 /* Lines of numbers; each begins with `indent`. */
 void describe_stats(fxtap_buffer *out, const char *indent, const fxtap_stats *stats);

@@ -4,9 +4,9 @@
 #ifndef SELECT_H
 #define SELECT_H
 
-#include "fxtap/output.h"
 #include "fxtap/reader.h"
 #include "options.h"
+#include "util/output.h"
 
 typedef struct selection {
     int64_t run;  /* 0: the latest */

@@ -1,5 +1,6 @@
 #include "table.h"
 
+#include <assert.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -95,6 +96,7 @@ static void natural_widths(const text_table *table, size_t *widths)
     for (size_t i = 0; i < table->n_columns; i++) {
         widths[i] = 0;
     }
+    assert(table->n_columns > 0 || table->n_cells == 0);
     for (size_t i = 0; i < table->n_cells; i++) {
         size_t *width = &widths[i % table->n_columns];
         *width = !table->cells[i].runs_on && table->cells[i].width > *width ? table->cells[i].width : *width;

@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 #include "fxtap/dtype.h"
-#include "fxtap/output.h"
+#include "util/output.h"
 
 /* Call once, first: sets up the locale's character set, colours and the width. */
 void text_setup(void);

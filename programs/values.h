@@ -7,7 +7,7 @@
 #include <stdbool.h>
 
 #include "fxtap/npy.h"
-#include "fxtap/output.h"
+#include "util/output.h"
 
 /* The corners of an array, as NumPy prints it; each line begins with `indent`. FXTAP_E_NOMEM, ... */
 fxtap_status values_append_corners(fxtap_buffer *out, const char *indent, const fxtap_npy *npy);

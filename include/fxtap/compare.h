@@ -21,7 +21,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "fxtap/output.h"
+#include "fxtap/buffer.h"
 #include "fxtap/reader.h"
 #include "fxtap/status.h"
 

@@ -11,8 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "fxtap/buffer.h"
 #include "fxtap/graph.h"
-#include "fxtap/output.h"
 #include "fxtap/status.h"
 
 #ifdef __cplusplus

@@ -79,8 +79,7 @@ static int set_type(const char *name, fxtap_dump_options *options)
 
 static PyObject *open_dump(PyTypeObject *type, const fxtap_dump_options *options)
 {
-    allocfunc allocate = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
-    dump_object *self = (dump_object *)allocate(type, 0);
+    dump_object *self = (dump_object *)fx_object_new((PyObject *)type);
     if (self == NULL) {
         return NULL;
     }
@@ -154,15 +153,12 @@ static PyObject *new_dump(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 static void dealloc(PyObject *object)
 {
     dump_object *self = (dump_object *)object;
-    PyTypeObject *type = Py_TYPE(object);
     PyObject_GC_UnTrack(object);
     if (self->handle != NULL) {
         close_handle(self);
     }
     Py_XDECREF(self->rank_path);
-    freefunc free_self = (freefunc)PyType_GetSlot(type, Py_tp_free);
-    free_self(object);
-    Py_DECREF(type);
+    fx_object_free(object);
 }
 
 static int traverse(PyObject *self, visitproc visit, void *arg)

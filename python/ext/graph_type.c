@@ -12,9 +12,7 @@ typedef struct graph_object {
 
 static PyObject *make(fx_state *state, fxtap_graph *owned, const fxtap_graph *graph, PyObject *outer)
 {
-    PyTypeObject *type = (PyTypeObject *)state->graph_type;
-    allocfunc allocate = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
-    graph_object *self = (graph_object *)allocate(type, 0);
+    graph_object *self = (graph_object *)fx_object_new(state->graph_type);
     if (self == NULL) {
         fxtap_graph_free(owned);
         return NULL;
@@ -61,12 +59,9 @@ static void dealloc(PyObject *self)
 {
     PyObject_GC_UnTrack(self);
     graph_object *object = (graph_object *)self;
-    PyTypeObject *type = Py_TYPE(self);
     fxtap_graph_free(object->owned);
     Py_XDECREF(object->outer);
-    freefunc free_self = (freefunc)PyType_GetSlot(type, Py_tp_free);
-    free_self(self);
-    Py_DECREF(type);
+    fx_object_free(self);
 }
 
 static PyObject *text_or_empty(const char *text)
@@ -92,17 +87,23 @@ static PyObject *get_kind(PyObject *self, void *Py_UNUSED(closure))
 
 /* ---- one entry per node ---- */
 
-typedef PyObject *(*node_getter)(const fxtap_graph *graph, fxtap_node node, const fxtap_node_desc *desc);
+typedef struct node_field {
+    PyObject *(*get)(const fxtap_graph *graph, fxtap_node node, const fxtap_node_desc *desc); /* NULL: a text */
+    size_t offset; /* of the text in the description */
+} node_field;
 
-static PyObject *per_node(PyObject *self, node_getter getter)
+static PyObject *get_node_field(PyObject *self, void *closure)
 {
+    const node_field *field = closure;
     const fxtap_graph *graph = graph_of(self);
     size_t n = fxtap_graph_node_count(graph);
     PyObject *tuple = PyTuple_New((Py_ssize_t)n);
     for (size_t i = 0; tuple != NULL && i < n; i++) {
         fxtap_node_desc desc = {.struct_size = sizeof desc};
         fxtap_status status = fxtap_graph_node(graph, (fxtap_node)i, &desc);
-        PyObject *item = status == FXTAP_OK ? getter(graph, (fxtap_node)i, &desc) : fx_raise(status);
+        PyObject *item = status != FXTAP_OK   ? fx_raise(status)
+                         : field->get != NULL ? field->get(graph, (fxtap_node)i, &desc)
+                                              : text_or_empty(*(const char **)((char *)&desc + field->offset));
         if (item == NULL) {
             Py_CLEAR(tuple);
             break;
@@ -112,13 +113,6 @@ static PyObject *per_node(PyObject *self, node_getter getter)
     return tuple;
 }
 
-static PyObject *node_name(const fxtap_graph *graph, fxtap_node node, const fxtap_node_desc *desc)
-{
-    (void)graph;
-    (void)node;
-    return text_or_empty(desc->name);
-}
-
 static PyObject *node_op(const fxtap_graph *graph, fxtap_node node, const fxtap_node_desc *desc)
 {
     static const char *const names[] = {"",       "placeholder", "call_function", "get_attr",
@@ -126,34 +120,6 @@ static PyObject *node_op(const fxtap_graph *graph, fxtap_node node, const fxtap_
     (void)graph;
     (void)node;
     return PyUnicode_FromString(names[desc->op]);
-}
-
-static PyObject *node_target(const fxtap_graph *graph, fxtap_node node, const fxtap_node_desc *desc)
-{
-    (void)graph;
-    (void)node;
-    return text_or_empty(desc->target);
-}
-
-static PyObject *node_stack(const fxtap_graph *graph, fxtap_node node, const fxtap_node_desc *desc)
-{
-    (void)graph;
-    (void)node;
-    return text_or_empty(desc->stack_trace);
-}
-
-static PyObject *node_module_path(const fxtap_graph *graph, fxtap_node node, const fxtap_node_desc *desc)
-{
-    (void)graph;
-    (void)node;
-    return text_or_empty(desc->module_path);
-}
-
-static PyObject *node_module_type(const fxtap_graph *graph, fxtap_node node, const fxtap_node_desc *desc)
-{
-    (void)graph;
-    (void)node;
-    return text_or_empty(desc->module_type);
 }
 
 static PyObject *node_source(const fxtap_graph *graph, fxtap_node node, const fxtap_node_desc *desc)
@@ -192,19 +158,14 @@ static PyObject *node_flags(const fxtap_graph *graph, fxtap_node node, const fxt
     return set;
 }
 
-#define GETTER(name, getter)                                                                                           \
-    static PyObject *get_##name(PyObject *self, void *Py_UNUSED(closure))                                              \
-    {                                                                                                                  \
-        return per_node(self, getter);                                                                                 \
-    }
-GETTER(names, node_name)
-GETTER(ops, node_op)
-GETTER(targets, node_target)
-GETTER(flags, node_flags)
-GETTER(stack_traces, node_stack)
-GETTER(module_paths, node_module_path)
-GETTER(module_types, node_module_type)
-GETTER(sources, node_source)
+static node_field name_field = {NULL, offsetof(fxtap_node_desc, name)};
+static node_field target_field = {NULL, offsetof(fxtap_node_desc, target)};
+static node_field stack_field = {NULL, offsetof(fxtap_node_desc, stack_trace)};
+static node_field module_path_field = {NULL, offsetof(fxtap_node_desc, module_path)};
+static node_field module_type_field = {NULL, offsetof(fxtap_node_desc, module_type)};
+static node_field op_field = {node_op, 0};
+static node_field flags_field = {node_flags, 0};
+static node_field source_field = {node_source, 0};
 
 /* ---- the whole graph ---- */
 
@@ -280,14 +241,14 @@ static Py_ssize_t length(PyObject *self)
 
 static PyGetSetDef getset[] = {
     {"kind", get_kind, NULL, NULL, NULL},
-    {"names", get_names, NULL, NULL, NULL},
-    {"ops", get_ops, NULL, NULL, NULL},
-    {"targets", get_targets, NULL, NULL, NULL},
-    {"flags", get_flags, NULL, NULL, NULL},
-    {"stack_traces", get_stack_traces, NULL, NULL, NULL},
-    {"module_paths", get_module_paths, NULL, NULL, NULL},
-    {"module_types", get_module_types, NULL, NULL, NULL},
-    {"sources", get_sources, NULL, NULL, NULL},
+    {"names", get_node_field, NULL, NULL, &name_field},
+    {"ops", get_node_field, NULL, NULL, &op_field},
+    {"targets", get_node_field, NULL, NULL, &target_field},
+    {"flags", get_node_field, NULL, NULL, &flags_field},
+    {"stack_traces", get_node_field, NULL, NULL, &stack_field},
+    {"module_paths", get_node_field, NULL, NULL, &module_path_field},
+    {"module_types", get_node_field, NULL, NULL, &module_type_field},
+    {"sources", get_node_field, NULL, NULL, &source_field},
     {"strict_key", get_strict_key, NULL, NULL, NULL},
     {"structural_key", get_structural_key, NULL, NULL, NULL},
     {"subgraphs", get_subgraphs, NULL, NULL, NULL},

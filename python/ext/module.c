@@ -2,7 +2,6 @@
 #include "compare.h"
 #include "dump_type.h"
 #include "family.h"
-#include "fxtap/output.h"
 #include "fxtap/status.h"
 #include "print.h"
 #include "program.h"
@@ -11,6 +10,7 @@
 #include "state.h"
 #include "team.h"
 #include "verify_type.h"
+#include "util/output.h"
 
 static int exec_module(PyObject *module)
 {

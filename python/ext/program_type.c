@@ -87,7 +87,6 @@ static int clear(PyObject *self)
 static void dealloc(PyObject *self)
 {
     PyObject_GC_UnTrack(self);
-    PyTypeObject *type = Py_TYPE(self);
     fx_program *program = (fx_program *)self;
     if (program->weak_references != NULL) {
         PyObject_ClearWeakRefs(self);
@@ -95,9 +94,7 @@ static void dealloc(PyObject *self)
     clear(self);
     fx_plan_free(program->plan);
     fx_program_clear(program);
-    freefunc free_self = (freefunc)PyType_GetSlot(type, Py_tp_free);
-    free_self(self);
-    Py_DECREF(type);
+    fx_object_free(self);
 }
 
 static int set_boxed(fx_program *program)
@@ -116,8 +113,7 @@ static PyObject *new_program(PyTypeObject *type, PyObject *args, PyObject *kwarg
                                      &options.graph_id, &options.skip, &options.on_error, &options.log)) {
         return NULL;
     }
-    allocfunc allocate = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
-    PyObject *self = allocate(type, 0);
+    PyObject *self = fx_object_new((PyObject *)type);
     if (self == NULL) {
         return NULL;
     }

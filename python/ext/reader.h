@@ -27,5 +27,8 @@ PyObject *fx_py_integers(const int64_t *values, int32_t n);
 PyObject *fx_py_hash(fxtap_hash128 hash);
 /* Sets dict[key]. Takes over `value`, which may be NULL with an exception. Returns 0, or -1 with an exception. */
 int fx_dict_put(PyObject *dict, const char *key, PyObject *value);
+/* Creates a list of item(items, i) for i < n. */
+typedef PyObject *(*fx_item_function)(const void *items, size_t i);
+PyObject *fx_py_list(size_t n, fx_item_function item, const void *items);
 
 #endif

@@ -62,15 +62,16 @@ int fx_dict_put(PyObject *dict, const char *key, PyObject *value)
     return status;
 }
 
-/* Appends a dict that was filled, or gives up: takes over `dict` (NULL: failed already). */
-static int append(PyObject *list, PyObject *dict)
+PyObject *fx_py_list(size_t n, fx_item_function item, const void *items)
 {
-    if (dict == NULL) {
-        return -1;
+    PyObject *list = PyList_New((Py_ssize_t)n);
+    for (size_t i = 0; list != NULL && i < n; i++) {
+        PyObject *value = item(items, i);
+        if (value == NULL || PyList_SetItem(list, (Py_ssize_t)i, value) < 0) {
+            Py_CLEAR(list);
+        }
     }
-    int status = PyList_Append(list, dict);
-    Py_DECREF(dict);
-    return status;
+    return list;
 }
 
 static PyObject *done(PyObject *dict, bool is_filled)
@@ -96,8 +97,7 @@ static PyObject *new_reader(PyTypeObject *type, PyObject *args, PyObject *kwargs
     if (status != FXTAP_OK) {
         return fx_raise(status);
     }
-    allocfunc allocate = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
-    reader_object *self = (reader_object *)allocate(type, 0);
+    reader_object *self = (reader_object *)fx_object_new((PyObject *)type);
     if (self == NULL) {
         fxtap_reader_close(reader);
         return NULL;
@@ -109,13 +109,10 @@ static PyObject *new_reader(PyTypeObject *type, PyObject *args, PyObject *kwargs
 
 static void dealloc(PyObject *self)
 {
-    PyTypeObject *type = Py_TYPE(self);
-    freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
     fxtap_reader *reader = fx_reader_of(self);
     Py_BEGIN_ALLOW_THREADS fxtap_reader_close(reader);
     Py_END_ALLOW_THREADS pthread_mutex_destroy(&((reader_object *)self)->lock);
-    release(self);
-    Py_DECREF(type);
+    fx_object_free(self);
 }
 
 /* ---- questions: answered without the GIL, as an index may be locked by another process, a disk slow ---- */
@@ -295,6 +292,11 @@ static PyObject *get_path(PyObject *self, void *closure)
     return fx_py_path(fxtap_reader_path(fx_reader_of(self)));
 }
 
+static PyObject *warning_at(const void *items, size_t i)
+{
+    return fx_py_text(((const char *const *)items)[i]);
+}
+
 static PyObject *get_warnings(PyObject *self, void *closure)
 {
     (void)closure;
@@ -302,18 +304,14 @@ static PyObject *get_warnings(PyObject *self, void *closure)
     if (ask(self, copy_warnings, &q) < 0) {
         return NULL;
     }
-    PyObject *list = PyList_New(0);
-    for (size_t i = 0; list != NULL && i < q.n; i++) {
-        if (append(list, fx_py_text(((const char **)q.copies)[i])) < 0) {
-            Py_CLEAR(list);
-        }
-    }
+    PyObject *list = fx_py_list(q.n, warning_at, q.copies);
     free(q.copies);
     return list;
 }
 
-static PyObject *rank_dict(const fxtap_rank_info *rank)
+static PyObject *rank_dict(const void *items, size_t i)
 {
+    const fxtap_rank_info *rank = (const fxtap_rank_info *)items + i;
     PyObject *dict = PyDict_New();
     bool ok = dict != NULL && fx_dict_put(dict, "world_size", PyLong_FromLong(rank->world_size)) == 0 &&
               fx_dict_put(dict, "rank", PyLong_FromLong(rank->rank)) == 0 &&
@@ -329,18 +327,14 @@ static PyObject *ranks(PyObject *self, PyObject *unused)
     if (ask(self, copy_ranks, &q) < 0) {
         return NULL;
     }
-    PyObject *list = PyList_New(0);
-    for (size_t i = 0; list != NULL && i < q.n; i++) {
-        if (append(list, rank_dict(&((fxtap_rank_info *)q.copies)[i])) < 0) {
-            Py_CLEAR(list);
-        }
-    }
+    PyObject *list = fx_py_list(q.n, rank_dict, q.copies);
     free(q.copies);
     return list;
 }
 
-static PyObject *run_dict(const fxtap_run_info *run)
+static PyObject *run_dict(const void *items, size_t i)
 {
+    const fxtap_run_info *run = (const fxtap_run_info *)items + i;
     PyObject *dict = PyDict_New();
     bool ok = dict != NULL && fx_dict_put(dict, "run", PyLong_FromLongLong(run->run)) == 0 &&
               fx_dict_put(dict, "pid", PyLong_FromLongLong(run->pid)) == 0 &&
@@ -363,12 +357,7 @@ static PyObject *runs(PyObject *self, PyObject *number)
     if (q.is_past_the_end) {
         PyErr_SetString(PyExc_IndexError, "no such rank");
     } else {
-        list = PyList_New(0);
-    }
-    for (size_t i = 0; list != NULL && i < q.n; i++) {
-        if (append(list, run_dict(&((fxtap_run_info *)q.copies)[i])) < 0) {
-            Py_CLEAR(list);
-        }
+        list = fx_py_list(q.n, run_dict, q.copies);
     }
     free(q.copies);
     return list;
@@ -384,8 +373,9 @@ static PyObject *kind_text(fxtap_graph_kind kind)
     return fx_py_text(i < sizeof(names) / sizeof(names[0]) ? names[i] : NULL);
 }
 
-static PyObject *graph_dict(const fxtap_graph_info *graph)
+static PyObject *graph_dict(const void *items, size_t i)
 {
+    const fxtap_graph_info *graph = ((const fxtap_graph_info *const *)items)[i];
     PyObject *dict = PyDict_New();
     bool has = graph->has_keys;
     bool ok = dict != NULL && fx_dict_put(dict, "rank_i", PyLong_FromSize_t(graph->rank_i)) == 0 &&
@@ -408,17 +398,12 @@ static PyObject *graphs(PyObject *self, PyObject *number)
     if (PyErr_Occurred() != NULL || ask(self, find_graphs, &q) < 0) {
         return NULL;
     }
-    PyObject *list = PyList_New(0);
-    for (size_t i = 0; list != NULL && i < q.n; i++) {
-        if (append(list, graph_dict(q.graphs[i])) < 0) {
-            Py_CLEAR(list);
-        }
-    }
-    return list;
+    return fx_py_list(q.n, graph_dict, q.graphs);
 }
 
-static PyObject *step_dict(const fxtap_step_info *step)
+static PyObject *step_dict(const void *items, size_t i)
 {
+    const fxtap_step_info *step = ((const fxtap_step_info *const *)items)[i];
     static const char *const states[] = {
         [FXTAP_STEP_WHOLE] = "whole", [FXTAP_STEP_FAILED] = "failed", [FXTAP_STEP_PARTIAL] = "partial"};
     PyObject *dict = PyDict_New();
@@ -438,17 +423,12 @@ static PyObject *steps(PyObject *self, PyObject *args)
     if (ask_graph(self, args, find_steps, &q) < 0) {
         return NULL;
     }
-    PyObject *list = PyList_New(0);
-    for (size_t i = 0; list != NULL && i < q.n; i++) {
-        if (append(list, step_dict(q.steps[i])) < 0) {
-            Py_CLEAR(list);
-        }
-    }
-    return list;
+    return fx_py_list(q.n, step_dict, q.steps);
 }
 
-static PyObject *node_dict(const fxtap_node_info *node)
+static PyObject *node_dict(const void *items, size_t i)
 {
+    const fxtap_node_info *node = ((const fxtap_node_info *const *)items)[i];
     PyObject *dict = PyDict_New();
     bool ok = dict != NULL && fx_dict_put(dict, "order", PyLong_FromSize_t(node->order)) == 0 &&
               fx_dict_put(dict, "name", fx_py_text(node->name)) == 0 &&
@@ -470,13 +450,7 @@ static PyObject *nodes(PyObject *self, PyObject *args)
     if (ask_graph(self, args, find_nodes, &q) < 0) {
         return NULL;
     }
-    PyObject *list = PyList_New(0);
-    for (size_t i = 0; list != NULL && i < q.n; i++) {
-        if (append(list, node_dict(q.nodes[i])) < 0) {
-            Py_CLEAR(list);
-        }
-    }
-    return list;
+    return fx_py_list(q.n, node_dict, q.nodes);
 }
 
 /* A copy: a Graph owns its record. */

@@ -16,9 +16,7 @@ static const fxtap_report *report_of(PyObject *self)
 
 PyObject *fx_report_new(fx_state *state, fxtap_report *report)
 {
-    PyTypeObject *type = (PyTypeObject *)state->report_type;
-    allocfunc allocate = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
-    report_object *self = (report_object *)allocate(type, 0);
+    report_object *self = (report_object *)fx_object_new(state->report_type);
     if (self == NULL) {
         fxtap_report_free(report);
         return NULL;
@@ -29,11 +27,8 @@ PyObject *fx_report_new(fx_state *state, fxtap_report *report)
 
 static void dealloc(PyObject *self)
 {
-    PyTypeObject *type = Py_TYPE(self);
-    freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
     fxtap_report_free(((report_object *)self)->report);
-    release(self);
-    Py_DECREF(type);
+    fx_object_free(self);
 }
 
 /* ---- values ---- */
@@ -308,22 +303,20 @@ static PyObject *get_first_non_finite(PyObject *self, void *closure)
     return pair_dict(fxtap_report_first_non_finite(report_of(self)));
 }
 
+static PyObject *warning_at(const void *report, size_t i)
+{
+    return fx_py_text(fxtap_report_warning(report, i));
+}
+
 static PyObject *get_warnings(PyObject *self, void *closure)
 {
     (void)closure;
-    size_t n = fxtap_report_warning_count(report_of(self));
-    PyObject *list = PyList_New((Py_ssize_t)n);
-    for (size_t i = 0; list != NULL && i < n; i++) {
-        PyObject *line = fx_py_text(fxtap_report_warning(report_of(self), i));
-        if (line == NULL || PyList_SetItem(list, (Py_ssize_t)i, line) < 0) {
-            Py_CLEAR(list);
-        }
-    }
-    return list;
+    return fx_py_list(fxtap_report_warning_count(report_of(self)), warning_at, report_of(self));
 }
 
-static PyObject *origin_dict(const fxtap_origin *origin)
+static PyObject *origin_dict(const void *report, size_t i)
 {
+    const fxtap_origin *origin = fxtap_report_origin(report, i);
     return Py_BuildValue("{s:s,s:N,s:d,s:d,s:d,s:n,s:N,s:N,s:N,s:N,s:N,s:N,s:N,s:N,s:N}", "reason",
                          fxtap_origin_reason_name(origin->reason), "pair", pair_dict(origin->pair), "input_error",
                          origin->input_error, "output_error", origin->output_error, "growth", origin->growth,
@@ -338,19 +331,12 @@ static PyObject *origin_dict(const fxtap_origin *origin)
 static PyObject *get_origins(PyObject *self, void *closure)
 {
     (void)closure;
-    size_t n = fxtap_report_origin_count(report_of(self));
-    PyObject *list = PyList_New((Py_ssize_t)n);
-    for (size_t i = 0; list != NULL && i < n; i++) {
-        PyObject *origin = origin_dict(fxtap_report_origin(report_of(self), i));
-        if (origin == NULL || PyList_SetItem(list, (Py_ssize_t)i, origin) < 0) {
-            Py_CLEAR(list);
-        }
-    }
-    return list;
+    return fx_py_list(fxtap_report_origin_count(report_of(self)), origin_dict, report_of(self));
 }
 
-static PyObject *group_dict(const fxtap_group *group)
+static PyObject *group_dict(const void *report, size_t i)
 {
+    const fxtap_group *group = fxtap_report_group(report, i);
     return Py_BuildValue("{s:i,s:I,s:I,s:L,s:L,s:s,s:n,s:n,s:n}", "rank", (int)group->rank, "graph",
                          (unsigned int)group->graph, "target_graph", (unsigned int)group->target_graph, "step",
                          (long long)group->step, "target_step", (long long)group->target_step, "pairing",
@@ -361,15 +347,7 @@ static PyObject *group_dict(const fxtap_group *group)
 static PyObject *get_groups(PyObject *self, void *closure)
 {
     (void)closure;
-    size_t n = fxtap_report_group_count(report_of(self));
-    PyObject *list = PyList_New((Py_ssize_t)n);
-    for (size_t i = 0; list != NULL && i < n; i++) {
-        PyObject *group = group_dict(fxtap_report_group(report_of(self), i));
-        if (group == NULL || PyList_SetItem(list, (Py_ssize_t)i, group) < 0) {
-            Py_CLEAR(list);
-        }
-    }
-    return list;
+    return fx_py_list(fxtap_report_group_count(report_of(self)), group_dict, report_of(self));
 }
 
 /* ---- as text, as bytes ---- */

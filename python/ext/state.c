@@ -164,3 +164,17 @@ void fx_state_clear(fx_state *state)
 #undef X
     state->has_torch = false;
 }
+
+PyObject *fx_object_new(PyObject *type)
+{
+    allocfunc allocate = (allocfunc)PyType_GetSlot((PyTypeObject *)type, Py_tp_alloc);
+    return allocate((PyTypeObject *)type, 0);
+}
+
+void fx_object_free(PyObject *self)
+{
+    PyTypeObject *type = Py_TYPE(self);
+    freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
+    release(self);
+    Py_DECREF(type);
+}

@@ -96,4 +96,8 @@ PyObject *fx_utf8(PyObject *text);
 /* Adds one of our types to the module and stores it in *slot. */
 int fx_add_type(PyObject *module, PyType_Spec *spec, PyObject **slot);
 
+/* A zeroed object of one of our types, or NULL with MemoryError; and freeing one, with its reference to the type. */
+PyObject *fx_object_new(PyObject *type);
+void fx_object_free(PyObject *self);
+
 #endif

@@ -152,9 +152,7 @@ static source source_at(PyObject *self, size_t i)
 
 PyObject *fx_tensors_new(fx_state *state, PyObject *reader, fxtap_tensor_list *list)
 {
-    PyTypeObject *type = (PyTypeObject *)state->tensors_type;
-    allocfunc allocate = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
-    tensors_object *self = (tensors_object *)allocate(type, 0);
+    tensors_object *self = (tensors_object *)fx_object_new(state->tensors_type);
     if (self == NULL) {
         fxtap_tensor_list_free(list);
         return NULL;
@@ -166,12 +164,9 @@ PyObject *fx_tensors_new(fx_state *state, PyObject *reader, fxtap_tensor_list *l
 
 static void dealloc(PyObject *self)
 {
-    PyTypeObject *type = Py_TYPE(self);
-    freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
     fxtap_tensor_list_free(of(self)->list);
     Py_XDECREF(of(self)->reader);
-    release(self);
-    Py_DECREF(type);
+    fx_object_free(self);
 }
 
 static Py_ssize_t length(PyObject *self)

@@ -16,9 +16,7 @@ static const fxtap_npy *file_of(PyObject *self)
 
 PyObject *fx_values_new(fx_state *state, fxtap_npy *npy)
 {
-    PyTypeObject *type = (PyTypeObject *)state->values_type;
-    allocfunc allocate = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
-    values_object *self = (values_object *)allocate(type, 0);
+    values_object *self = (values_object *)fx_object_new(state->values_type);
     if (self == NULL) {
         fxtap_npy_close(npy);
         return NULL;
@@ -29,11 +27,8 @@ PyObject *fx_values_new(fx_state *state, fxtap_npy *npy)
 
 static void dealloc(PyObject *self)
 {
-    PyTypeObject *type = Py_TYPE(self);
-    freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
     fxtap_npy_close(((values_object *)self)->npy);
-    release(self);
-    Py_DECREF(type);
+    fx_object_free(self);
 }
 
 static int get_buffer(PyObject *self, Py_buffer *view, int flags)

@@ -10,6 +10,7 @@
 #include "pair/groups.h"
 #include "pair/map.h"
 #include "util/arena.h"
+#include "util/output.h"
 #include "util/texts.h"
 
 struct fxtap_report {

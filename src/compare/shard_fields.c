@@ -1,4 +1,5 @@
 /* shard_fields.c - the fields of pairs, groups, origins and rules in a shard, for both reading and writing. */
+#include <assert.h>
 #include <string.h>
 
 #include "compare/shard.h"
@@ -41,6 +42,7 @@ static void both_stats_fields(fx_codec *c, fxtap_pair *pair)
     if (c->status != FXTAP_OK) {
         return;
     }
+    assert(room != NULL || (pair->golden_stats != NULL && pair->target_stats != NULL));
     fxtap_stats golden = room == NULL ? *pair->golden_stats : (fxtap_stats){0};
     fxtap_stats target = room == NULL ? *pair->target_stats : (fxtap_stats){0};
     stats_fields(c, room == NULL ? &golden : &room[0]);
@@ -59,6 +61,7 @@ static void shape_fields(fx_codec *c, int32_t *ndim, const int64_t **shape)
     fx_codec_count(c, &n, 8);
     int64_t *room = fx_codec_room(c, n, sizeof *room);
     for (size_t i = 0; c->status == FXTAP_OK && i < n; i++) {
+        assert(room != NULL || *shape != NULL);
         int64_t extent = room == NULL ? (*shape)[i] : 0;
         fx_codec_i64(c, &extent);
         if (room != NULL) {
@@ -115,6 +118,7 @@ static void histogram_fields(fx_codec *c, fxtap_pair *pair)
     if (!has_some || c->status != FXTAP_OK) {
         return;
     }
+    assert(room != NULL || pair->histograms != NULL);
     fxtap_histograms histograms = room == NULL ? *pair->histograms : (fxtap_histograms){0};
     fx_codec_double(c, &histograms.low);
     fx_codec_double(c, &histograms.high);
@@ -164,6 +168,7 @@ static void around_fields(fx_codec *c, fxtap_origin *origin)
     if (!has_one || c->status != FXTAP_OK) {
         return;
     }
+    assert(room != NULL || origin->around != NULL);
     fxtap_neighbourhood around = room == NULL ? *origin->around : (fxtap_neighbourhood){0};
     fx_codec_count(c, &around.n_nodes, 22);
     fx_codec_count(c, &around.n_edges, 8);

@@ -13,9 +13,9 @@
 #include <stdint.h>
 
 #include "fxtap/graph.h"
-#include "fxtap/output.h"
 #include "ge/table.h"
 #include "util/arena.h"
+#include "util/output.h"
 #include "util/texts.h"
 
 enum { /* the GE data types used by the lowering; the whole list is in dtype.c */

@@ -1,4 +1,5 @@
 /* The GE graph in protobuf's text format. Map entries are written in descending order of their keys. */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -171,6 +172,7 @@ static void dtype_field(fxtap_buffer *out, int indent, int dtype)
 
 static void const_value(fxtap_buffer *out, int indent, const fx_ge_op *op)
 {
+    assert(op != NULL); /* a graph has no constants among its own attributes */
     const fx_ge_desc *desc = &op->outputs[0];
     line(out, indent, "t {");
     line(out, indent + 2, "desc {");

@@ -1,5 +1,5 @@
 /*
- * print_json.c - a graph as JSON; docs/graph-json.md has the schema. Only strings use the writer of fxtap/output.h,
+ * print_json.c - a graph as JSON; docs/graph-json.md has the schema. Only strings use the writer of util/output.h,
  * since values nest deeper than it supports.
  */
 #include <math.h>

@@ -7,9 +7,9 @@
 #ifndef FX_GRAPH_PYTHON_H
 #define FX_GRAPH_PYTHON_H
 
-#include "fxtap/output.h"
 #include "graph/record.h"
 #include "util/arena.h"
+#include "util/output.h"
 
 /* A str literal. Lone surrogates are escaped; a byte that is not UTF-8 is escaped as by os.fsdecode() ("\udcff"). */
 void fx_python_string(fxtap_buffer *out, const char *bytes, size_t length);

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "pair/align.h"
+#include "util/output.h"
 
 #define SHOWN_OTHERS 3
 

@@ -6,6 +6,7 @@
  * Otherwise the execution of one iteration is aligned with that of the other, all its calls together. Without an index,
  * graphs pair by number, then by order, and only if they are of the same kind. The rest have no counterpart.
  */
+#include <assert.h>
 #include <string.h>
 
 #include "pair/calls.h"
@@ -143,6 +144,7 @@ static bool is_step_asked_for(const fx_side *side)
 static bool is_extra(const graph_entry *golden, const graph_entry *target, bool other_has_backward)
 {
     const graph_entry *alone = golden != NULL ? golden : target;
+    assert(alone != NULL);
     bool is_known = alone->info != NULL && alone->info->has_keys;
     bool is_backward = is_known && alone->info->kind == FXTAP_GRAPH_BACKWARD;
     return is_known && (golden == NULL || (is_backward && !other_has_backward));
@@ -224,6 +226,7 @@ static fxtap_status pair_steps(pairing_graphs *p, const graph_entry *golden, con
     if (status == FXTAP_OK && n_golden > 0 && n_target > 0) {
         status = find_partners(groups, golden, target, &partners);
     }
+    assert((golden != NULL || n_golden == 0) && (target != NULL || n_target == 0));
     for (size_t g = 0, t = 0; (g < n_golden || t < n_target) && status == FXTAP_OK;) {
         const fxtap_step_info *const *left = g < n_golden ? &groups->golden->steps[golden->first_step + g] : NULL;
         const fxtap_step_info *const *right = t < n_target ? &groups->target->steps[target->first_step + t] : NULL;
@@ -394,10 +397,10 @@ static fxtap_status align_executions(pairing_graphs *p)
     if (status == FXTAP_OK) {
         status = find_iterations(groups, &golden, &target, &partners);
     }
-    for (size_t g = 0; g < golden.n_steps && status == FXTAP_OK; g++) {
+    for (size_t g = 0; status == FXTAP_OK && g < golden.n_steps; g++) {
         status = add_iteration(p, &golden, g, &target, partners.of_golden[g]);
     }
-    for (size_t t = 0; t < target.n_steps && status == FXTAP_OK; t++) {
+    for (size_t t = 0; status == FXTAP_OK && t < target.n_steps; t++) {
         status = partners.is_taken[t] ? FXTAP_OK : add_iteration(p, &golden, FX_MISSING, &target, t);
     }
     return status;

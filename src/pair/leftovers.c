@@ -1,6 +1,6 @@
 /*
- * leftovers.c - pairs nodes that the alignment left: equal values, an operator in the place of another, and what two
- * graphs return at the same position.
+ * leftovers.c - pairs nodes that the alignment left over: equal values, an operator in the place of another, and what
+ * two graphs return at the same position.
  */
 #include <string.h>
 
@@ -105,17 +105,21 @@ static size_t count_paired_inputs(const leftovers *l, size_t g, size_t t)
 }
 
 /*
- * Whether what is computed from a value agrees: then the value is an intermediate one of programs that are written
- * differently, (x * 2) * 3 and (x * 3) * 2, and has no counterpart.
+ * Whether what is computed from a value agrees; looks at `n_left` readers at most. Then it is an intermediate value of
+ * programs that are written differently, (x * 2) * 3 and (x * 3) * 2, and has no counterpart.
  */
-static bool leads_to_agreement(const fx_traits *traits, size_t node, unsigned depth)
+static bool leads_to_agreement(const fx_traits *traits, size_t node, unsigned depth, size_t *n_left)
 {
     const fx_trait *trait = &traits->items[node];
-    for (size_t i = 0; i < trait->n_users && i < SHOWN_READERS; i++) {
+    for (size_t i = 0; i < trait->n_users; i++) {
+        if (*n_left == 0) {
+            return true; /* too many to tell */
+        }
+        --*n_left;
         size_t reader = traits->users[trait->first_user + i].node;
         const fx_exec_node *at = &traits->execution->nodes[reader];
         bool agrees = at->partner != FX_MISSING ? (at->evidence & (FX_EV_VALUE | FX_EV_NEAR)) != 0
-                                                : depth > 0 && leads_to_agreement(traits, reader, depth - 1);
+                                                : depth > 0 && leads_to_agreement(traits, reader, depth - 1, n_left);
         if (agrees) {
             return true;
         }
@@ -136,10 +140,12 @@ static bool is_in_place_of(const leftovers *l, size_t g, size_t t)
     }
     size_t n_paired = count_paired_inputs(l, g, t);
     bool may_be = n_paired == SIZE_MAX || (n_paired > 0 && is_one && !left->is_commutative);
+    size_t n_left[] = {SHOWN_READERS, SHOWN_READERS};
     return may_be &&
            ((n_paired == SIZE_MAX && is_one) || (are_readers_paired(&l->traits[0], g, &l->traits[1], t) &&
                                                  are_readers_paired(&l->traits[1], t, &l->traits[0], g))) &&
-           !leads_to_agreement(&l->traits[0], g, DEPTH) && !leads_to_agreement(&l->traits[1], t, DEPTH);
+           !leads_to_agreement(&l->traits[0], g, DEPTH, &n_left[0]) &&
+           !leads_to_agreement(&l->traits[1], t, DEPTH, &n_left[1]);
 }
 
 /* The only target node that stands in the place of golden's; FX_MISSING: none. */

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fxtap/output.h"
 #include "util/memory.h"
+#include "util/output.h"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>

@@ -237,8 +237,8 @@ static bool have_other_sizes(const weighing *w, size_t a, size_t b)
 
 /*
  * Whether the partners of two values show that they are the same quantity. If two sums do not correspond, an operand
- * that the other side uses elsewhere is a term of another sum. Results of different sizes or values are supported only
- * by operands that are a pair; otherwise they may be of another batch, or another part of one.
+ * that the other side uses elsewhere is a term of another sum. Results with different sizes or values are only
+ * supported by operands of one size, or that are a pair; otherwise they may be of another batch, or a part of one.
  */
 static agreement compare_sources(const weighing *w, size_t a, size_t b)
 {

@@ -4,10 +4,10 @@
  */
 #include <string.h>
 
-#include "fxtap/output.h"
 #include "pair/wiring.h"
 #include "util/arena.h"
 #include "util/memory.h"
+#include "util/output.h"
 
 typedef struct edge {
     size_t producer;

@@ -70,7 +70,7 @@ static bool is_lasting(int error_number)
 
 fxtap_status fx_index_probe(fxtap_reader *reader, const char *rank_path, bool *usable_out)
 {
-    header head;
+    header head = {.n_bytes = 0};
     const char *path = index_path(reader, rank_path);
     if (path == NULL) {
         return FXTAP_E_NOMEM;
@@ -516,7 +516,7 @@ fxtap_status fx_rows_begin(fxtap_reader *reader, fx_rank *rank, const char *sql,
 void fx_rows_restart(fx_rows *rows, const int64_t *parameters)
 {
     sqlite3_reset(rows->statement);
-    for (int i = 0; i < sqlite3_bind_parameter_count(rows->statement); i++) {
+    for (int i = 0; parameters != NULL && i < sqlite3_bind_parameter_count(rows->statement); i++) {
         sqlite3_bind_int64(rows->statement, i + 1, parameters[i]);
     }
     rows->n_left = rows->reader->database_bytes;

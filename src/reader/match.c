@@ -1,11 +1,11 @@
 /* match.c - patterns that select operators of a dump, and the error if a pattern selects none. */
 #include <string.h>
 
-#include "fxtap/output.h"
 #include "reader/reader.h"
 #include "util/error.h"
 #include "util/glob.h"
 #include "util/memory.h"
+#include "util/output.h"
 
 bool fxtap_node_matches(const char *pattern, const fxtap_node_info *node)
 {
@@ -40,7 +40,7 @@ static bool add_node_names(name_list *names, const fxtap_node_info *node)
     if (node->skipped != NULL && strcmp(node->skipped, "not an operator") == 0) {
         return true;
     }
-    for (const char *rest = path; rest != NULL; rest = fx_glob_after_root(path)) {
+    for (const char *rest = fx_glob_after_root(path); rest != NULL; rest = fx_glob_after_root(path)) {
         path = rest;
     }
     return add_name(names, node->name) && add_name(names, node->target) && (path[0] == '\0' || add_name(names, path));

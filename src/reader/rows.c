@@ -6,13 +6,13 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "fxtap/output.h"
 #include "reader/folder.h"
 #include "reader/index.h"
 #include "reader/rows.h"
 #include "reader/tree.h"
 #include "util/error.h"
 #include "util/memory.h"
+#include "util/output.h"
 #include "util/sort.h"
 
 /* Calls `take` for each row of a query. */

@@ -2,7 +2,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fxtap/output.h"
 #include "reader/folder.h"
 #include "reader/index.h"
 #include "reader/names.h"
@@ -12,6 +11,7 @@
 #include "reader/values.h"
 #include "util/error.h"
 #include "util/memory.h"
+#include "util/output.h"
 #include "util/sort.h"
 
 #define STAMP_TAIL_BYTES ((size_t)25) /* .YYYYMMDDHHMMSSffffff.npy */

@@ -50,6 +50,7 @@ static uint32_t scaled_bits(uint32_t m, int e)
     if (exponent >= 1) {
         return (uint32_t)exponent << 23 | (m << (23 - top) & 0x7FFFFFu);
     }
+    assert(e >= -149 && e < -149 + 32);
     return m << (e + 149); /* a float32 subnormal: e >= -149 for all formats here */
 }
 

@@ -19,7 +19,7 @@ typedef struct sink {
 
 static void put(sink *to, const char *text, size_t n)
 {
-    if (to->length + n <= to->capacity) {
+    if (to->bytes != NULL && to->length + n <= to->capacity) {
         memcpy(to->bytes + to->length, text, n);
     }
     to->length += n;

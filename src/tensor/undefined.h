@@ -8,9 +8,9 @@
 #ifndef FX_TENSOR_UNDEFINED_H
 #define FX_TENSOR_UNDEFINED_H
 
-#include "fxtap/output.h"
 #include "fxtap/stats.h"
 #include "util/arena.h"
+#include "util/output.h"
 
 /* True if the ranges are ascending, disjoint, not empty, of known kinds, and within `n_elems`. */
 bool fx_undefined_check(const fxtap_undefined_range *ranges, size_t n_ranges, uint64_t n_elems);

@@ -1,4 +1,4 @@
-#include "fxtap/output.h"
+#include "util/output.h"
 
 #include <stdarg.h>
 #include <stdio.h>

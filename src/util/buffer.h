@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#include "fxtap/output.h"
+#include "util/output.h"
 
 static inline void fx_buffer_put(fxtap_buffer *buffer, const void *bytes, size_t length)
 {

@@ -11,8 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "fxtap/output.h"
 #include "util/arena.h"
+#include "util/output.h"
 
 typedef struct fx_codec {
     const char *what;        /* prefix of messages: "report shard" */

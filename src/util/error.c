@@ -24,7 +24,7 @@ static void set_path(const char *path)
     snprintf(last.path, sizeof last.path, "%s", path);
 }
 
-fxtap_status fx_error(fxtap_status status, const char *format, ...)
+fxtap_status(fx_error)(fxtap_status status, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
@@ -36,7 +36,7 @@ fxtap_status fx_error(fxtap_status status, const char *format, ...)
     return status;
 }
 
-fxtap_status fx_error_at(fxtap_status status, const char *path, const char *format, ...)
+fxtap_status(fx_error_at)(fxtap_status status, const char *path, const char *format, ...)
 {
     char text[sizeof last.message];
     va_list arguments;
@@ -48,7 +48,7 @@ fxtap_status fx_error_at(fxtap_status status, const char *path, const char *form
     return status;
 }
 
-fxtap_status fx_error_errno(int error_number, const char *action, const char *path)
+fxtap_status(fx_error_errno)(int error_number, const char *action, const char *path)
 {
     char room[128];
     const char *words = strerror_r(error_number, room, sizeof room); /* GNU's: may return another buffer */
@@ -58,7 +58,7 @@ fxtap_status fx_error_errno(int error_number, const char *action, const char *pa
     return FXTAP_E_IO;
 }
 
-fxtap_status fx_error_nomem(void)
+fxtap_status(fx_error_nomem)(void)
 {
     return fx_error(FXTAP_E_NOMEM, "out of memory");
 }

@@ -18,6 +18,20 @@ fxtap_status fx_error_errno(int error_number, const char *action, const char *pa
 
 fxtap_status fx_error_nomem(void);
 
+#ifdef __clang_analyzer__ /* sees one file at a time, and would take an error for FXTAP_OK */
+static inline fxtap_status fx_not_ok(fxtap_status status)
+{
+    if (status == FXTAP_OK) {
+        __builtin_unreachable();
+    }
+    return status;
+}
+#define fx_error(...) fx_not_ok((fx_error)(__VA_ARGS__))
+#define fx_error_at(...) fx_not_ok((fx_error_at)(__VA_ARGS__))
+#define fx_error_errno(...) fx_not_ok((fx_error_errno)(__VA_ARGS__))
+#define fx_error_nomem() fx_not_ok((fx_error_nomem)())
+#endif
+
 /* FXTAP_E_INVALID for a NULL pointer where NULL is not allowed: used at the start of public functions. */
 #define FX_REQUIRE(pointer)                                                                                            \
     do {                                                                                                               \

@@ -1,5 +1,6 @@
 #include "util/file.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -47,6 +48,7 @@ static void advance(struct iovec **parts, size_t *n_parts, size_t n_bytes)
         (*n_parts)--;
     }
     if (n_bytes > 0) {
+        assert(*n_parts > 0);
         (*parts)->iov_base = (char *)(*parts)->iov_base + n_bytes;
         (*parts)->iov_len -= n_bytes;
     }

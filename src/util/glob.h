@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "fxtap/output.h"
+#include "util/output.h"
 
 /* An operator of a graph; strings may be NULL. */
 typedef struct fx_glob_node {

@@ -1,5 +1,5 @@
 /* nearest.c - finds the most similar name. */
-#include "fxtap/output.h"
+#include "util/output.h"
 
 #include <string.h>
 

@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fxtap/output.h"
 #include "util/float_mode.h"
+#include "util/output.h"
 
 #define MAX_DIGITS 17
 

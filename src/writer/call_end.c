@@ -1,4 +1,5 @@
 /* Ending a call: waits for its files, commits its rows, moves its folder into place. */
+#include <assert.h>
 #include <string.h>
 
 #include "util/memory.h"
@@ -30,6 +31,7 @@ static void leave_memory(fxtap_call *call)
 static void detach(fxtap_call *call, bool keeps_step)
 {
     fxtap_dump *dump = call->dump;
+    assert(dump != NULL);
     fx_tree_end(call);
     leave_memory(call);
     fx_free(call->last_us);
@@ -252,6 +254,7 @@ static fxtap_status end_locked(fxtap_call *call, const char *reason)
 static fxtap_status finish(fxtap_call *call, const char *reason)
 {
     fxtap_dump *dump = call->dump;
+    assert(dump != NULL);
     fx_call_unreserve(call);
     if (reason == NULL && call->capture->is_skipped && !atomic_load(&call->has_failed)) {
         fx_call_ensure_begun(call); /* the index gets the skip reasons */

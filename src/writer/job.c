@@ -405,6 +405,7 @@ static bool place_first(progress *at, fx_job *job, fxtap_status *status)
 static fxtap_status place_alias(progress *at, fx_job *job)
 {
     fxtap_dump *dump = job->call->dump;
+    assert(job->value != NULL);
     if (dump->type == FXTAP_DUMP_STATS) {
         return FXTAP_OK;
     }

@@ -24,6 +24,7 @@
 #include "support_dump.h"
 #include "support_store.h"
 #include "support_tree.h"
+#include "util/output.h"
 
 enum { N_NODES = 3, N_VALUES = 5, N_STEPS = 2, SAMPLE = 7 };
 

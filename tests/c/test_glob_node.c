@@ -1,10 +1,10 @@
 /* test_glob_node.c - patterns that select operators: what they match, and the hint if they match nothing. */
 #include <string.h>
 
-#include "fxtap/output.h"
 #include "fxtap/reader.h"
 #include "support_cmocka.h"
 #include "util/glob.h"
+#include "util/output.h"
 
 static fxtap_node_info node(const char *module_path)
 {

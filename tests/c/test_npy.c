@@ -211,6 +211,8 @@ static void test_hostile_header_length(void **state)
     const unsigned char bytes[12] = {0x93, 'N', 'U', 'M', 'P', 'Y', 2, 0, 0xF0, 0xFF, 0xFF, 0xFF};
     fxtap_npy *npy = NULL;
     assert_int_equal(fxtap_npy_open_bytes("hostile", bytes, sizeof bytes, &npy), FXTAP_E_FORMAT);
+    assert_null(npy);
+    assert_non_null(strstr(fxtap_error_message(), "hostile: "));
 }
 
 /* Padding to 1024 bytes, to 76,084, to the limit, and over it. */

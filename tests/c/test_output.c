@@ -9,9 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fxtap/output.h"
 #include "util/memory.h"
 #include "util/number.h"
+#include "util/output.h"
 
 static void expect_double(double value, const char *text)
 {
@@ -335,6 +335,7 @@ static void test_json_too_deep(void **state)
     assert_int_equal(fxtap_buffer_status(&buffer), FXTAP_OK);
     fxtap_json_begin_array(&json, NULL);
     assert_int_equal(fxtap_buffer_status(&buffer), FXTAP_E_INVALID);
+    assert_non_null(strstr(fxtap_error_message(), "deep"));
     fxtap_buffer_clear(&buffer);
 }
 

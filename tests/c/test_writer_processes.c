@@ -233,7 +233,7 @@ static const char *growing_file(const char *graph, size_t n_bytes)
     return result;
 }
 
-/* After a kill at any moment every step is whole and in the index, and the next process continues. */
+/* After a kill at any moment, 200 or 4000 times, every step is whole and in the index; the next process continues. */
 static void test_kills(void **state)
 {
     (void)state;
@@ -247,7 +247,8 @@ static void test_kills(void **state)
     unsigned random = 1;
     unsigned startup_us = one_step_us(path);
     size_t n_partial = 0;
-    for (int turn = 0; turn < 200; turn++) {
+    const int n_kills = getenv("FXTAP_LONG_TESTS") != NULL ? 4000 : 200;
+    for (int turn = 0; turn < n_kills; turn++) {
         if (turn % 10 == 0) {
             root = tree_create();
         }

@@ -161,6 +161,7 @@ static void test_asked_workers_need_no_team(void **state)
     assert_int_equal(ss_run(ss_capture(dump, 1, N_NODES), N_NODES, values, 100, NULL), FXTAP_OK);
     fxtap_dump_close(dump);
     assert_int_equal(n_runs, 0);
+    assert_int_equal(ss_check(root), N_NODES * 2);
     tree_remove(root);
 }
 

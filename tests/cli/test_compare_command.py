@@ -86,14 +86,21 @@ def test_options_stand_before_and_after_paths(run: Run, chains: Path) -> None:
     ],
 )
 def test_what_counts_as_close(run: Run, chains: Path, options: list[str], status: int) -> None:
-    assert run("compare", "good", "bad", *options).returncode == status
-    assert run("compare", "good", "again", *options).returncode == 0
+    done = run("compare", "good", "bad", *options, "--json", "-")
+    report = strict_json(done.stdout)
+    assert (done.returncode, report["verdict"]) == (status, "different" if status else "close")
+    assert (report["counts"]["different"] > 0) == bool(status)
+    assert report["counts"]["different"] + report["counts"]["close"] >= 1  # it was judged, not left out
+    done = run("compare", "good", "again", *options, "--json", "-")
+    assert (done.returncode, strict_json(done.stdout)["counts"]["different"]) == (0, 0)
 
 
 def test_rules_from_a_file_win_over_the_command_line(run: Run, chains: Path) -> None:
     (chains / "rules.toml").write_text("# the rest\n[[rule]]\nnode = 'mul_[4-9]*'\natol = 10 # loose\n")
-    assert run("compare", "good", "bad", "--rules", "rules.toml").returncode == 0
-    assert run("compare", "good", "bad", "--rules", "rules.toml", "--atol", "0").returncode == 0
+    for options in ([], ["--atol", "0"]):
+        done = run("compare", "good", "bad", "--rules", "rules.toml", *options, "--json", "-")
+        counts = strict_json(done.stdout)["counts"]
+        assert done.returncode == 0 and counts["different"] == 0 and counts["close"] > 0
     (chains / "rules.toml").write_text("[[rule]]\nnode = 'mul_[4-8]*'\natol = 10\n[[rule]]\nrtol = oops\n")
     done = run("compare", "good", "bad", "--rules", "rules.toml")
     assert (done.returncode, done.stderr) == (2, "fxtap: rules.toml: line 5: rtol takes a decimal number\n")

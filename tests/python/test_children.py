@@ -130,7 +130,9 @@ def test_commands_that_are_no_script_of_this_python(kind: str, tmp_path: Path) -
 def test_a_command_that_a_signal_ends(tmp_path: Path) -> None:
     (tmp_path / "launch.sh").write_text("#!/bin/sh\nkill -TERM $$\n")
     (tmp_path / "launch.sh").chmod(0o755)
-    assert run("./launch.sh", cwd=tmp_path).returncode == -15
+    done = run("./launch.sh", cwd=tmp_path)
+    assert done.returncode == -15 and "Traceback" not in done.stderr
+    assert not (tmp_path / "out").exists()
 
 
 def test_a_child_without_torch_imports_nothing_of_ours(tmp_path: Path) -> None:

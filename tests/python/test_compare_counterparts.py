@@ -171,7 +171,6 @@ def test_a_report_that_cannot_be_written_is_found_before_the_work(tmp_path: Path
     (tmp_path / "folder").mkdir()
     for path, words in (
         (tmp_path / "none" / "x.html", "No such file"),
-        ("", "No such file"),
         (tmp_path / "folder", "Is a directory"),
     ):
         for force in ([], ["--force"]):

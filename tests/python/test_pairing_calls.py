@@ -171,3 +171,104 @@ def test_one_batch_is_not_two(tmp_path: Path) -> None:
             torch.compile(function, backend=dumping(tmp_path / side))(x, x.flip(0).cos())
     report = fxtap.compare(tmp_path / "golden", tmp_path / "target")
     assert report.verdict in ("same", "close") and not report.origins
+
+
+@pytest.mark.parametrize("is_golden_one", [False, True])
+def test_gradients_of_one_batch_are_not_those_of_two(is_golden_one: bool, tmp_path: Path) -> None:
+    """Sums over both inputs are no counterparts of sums over either, though their shapes are equal."""
+    model = Blocks(2, chain)
+    inputs = torch.linspace(-1, 1, 12).reshape(2, 6), torch.linspace(2, -1, 12).reshape(2, 6)
+
+    def apart(a: Tensor, b: Tensor) -> Tensor:
+        return torch.cosine_similarity(chain(model, a), chain(model, b), dim=-1)
+
+    def together(a: Tensor, b: Tensor) -> Tensor:
+        left, right = chain(model, torch.cat([a, b])).chunk(2)
+        return torch.cosine_similarity(left, right, dim=-1)
+
+    for side, function in zip(
+        ("golden", "target"), (together, apart) if is_golden_one else (apart, together), strict=True
+    ):
+        torch.compiler.reset()
+        torch.compile(function, backend=dumping(tmp_path / side), dynamic=False)(*inputs).sum().backward()
+    report = fxtap.compare(tmp_path / "golden", tmp_path / "target", rtol=1e-4, atol=1e-5)
+    assert report.verdict in ("same", "close")
+    assert not report.origins and not report.differing
+
+
+class Twice(torch.autograd.Function):
+    """Twice the argument; the gradient may be wrong."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, wrong: bool) -> Tensor:
+        ctx.wrong = wrong
+        return x * 2
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
+        return -gradients[0] if ctx.wrong else gradients[0] * 2, None
+
+
+@pytest.mark.parametrize("wrong", [False, True])
+def test_gradients_that_are_returned_in_another_order(wrong: bool, tmp_path: Path) -> None:
+    """A backward graph returns gradients in the order of the forward graph's inputs, which differs."""
+    for side in ("golden", "target"):
+        torch.compiler.reset()
+        a, b = torch.linspace(1, 2, 6).requires_grad_(), torch.linspace(-1, 3, 6).requires_grad_()
+
+        def function(x: Tensor, a: Tensor = a, b: Tensor = b, side: str = side) -> Tensor:
+            if side == "golden":
+                return torch.tanh(x * a) + torch.tanh(Twice.apply(b, False) + x)
+            return torch.tanh(Twice.apply(b, wrong) + x) + torch.tanh(x * a)
+
+        compiled = torch.compile(function, backend=dumping(tmp_path / side), dynamic=False)
+        for step in range(2):
+            compiled(torch.linspace(-1, 1 + step, 6)).square().sum().backward()
+            with torch.no_grad():
+                for weight in (a, b):
+                    assert weight.grad is not None
+                    weight -= 0.1 * weight.grad
+                    weight.grad = None
+    report = fxtap.compare(tmp_path / "golden", tmp_path / "target")
+    assert report.verdict == ("different" if wrong else "same")
+    if wrong:
+        first = report.origins[0]
+        assert first.pair.step == 0 and first.reason == "operator"
+        assert first.pair.target == "aten.mul.Tensor" and first.other_target == "aten.neg.default"
+        assert all(origin.follows for origin in report.origins[1:])
+    else:
+        assert not report.origins
+
+
+def test_a_wrong_number_before_a_view_that_is_written_differently(tmp_path: Path) -> None:
+    """The operator is named that reads the same values, though none of its readers has a counterpart."""
+    weight = torch.linspace(-1, 1, 36).reshape(4, 3, 3)
+
+    def golden(x: Tensor) -> Tensor:
+        return torch.bmm((x.sin() / 2).view(4, 3, 3), weight)
+
+    def target(given: Tensor) -> Tensor:
+        third = given.sin() / 3
+        return torch.bmm(third.view(2, 2, 3, 3, 1).permute(0, 1, 2, 4, 3).reshape(4, 3, 3), weight)
+
+    for side, function in (("golden", golden), ("target", target)):
+        torch.compiler.reset()
+        torch.compile(function, backend=dumping(tmp_path / side))(torch.linspace(-1, 2, 36).reshape(2, 2, 3, 3))
+    (origin,) = fxtap.compare(tmp_path / "golden", tmp_path / "target").origins
+    assert (origin.node, origin.reason, origin.literal) == ("div", "operator", "other: golden 2, target 3")
+
+
+def test_numbers_in_another_order_are_no_counterparts(tmp_path: Path) -> None:
+    """Products of the same input by other numbers are intermediate values of the same result."""
+
+    def golden(x: Tensor) -> Tensor:
+        return torch.tanh(x.sin() * 2 * 3)
+
+    def target(given: Tensor) -> Tensor:
+        return torch.tanh((given.sin() * 3 * 2).view(3, 4)).view(12)
+
+    for side, function in (("golden", golden), ("target", target)):
+        torch.compiler.reset()
+        torch.compile(function, backend=dumping(tmp_path / side))(torch.linspace(-1, 2, 12))
+    report = fxtap.compare(tmp_path / "golden", tmp_path / "target")
+    assert report.verdict in ("same", "close") and not report.origins

@@ -225,6 +225,7 @@ def test_another_input_is_seen(model: Callable[..., Any], tmp_path: Path) -> Non
 
     report = twice(tmp_path, same, torch.randn(4, 3), other=other)
     assert report.verdict == "different"
+    assert any("masked_fill" in pair.node or "masked_fill" in pair.target for pair in report.differing)
 
 
 def test_random_numbers_fill(tmp_path: Path) -> None:
