@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from .backend import get_npu_backend
     from .scope import dump
     from .selection import FilterError, glob_filter, module_path
+    from .verification import Verification, verify
 
 __version__ = _core.version
 
@@ -34,6 +35,7 @@ __all__ = [
     "OptionError",
     "PatternError",
     "Rule",
+    "Verification",
     "__version__",
     "compare",
     "compare_ranks",
@@ -45,18 +47,21 @@ __all__ = [
     "module_path",
     "open",
     "testing",
+    "verify",
 ]
 
 logger = logging.getLogger("fxtap")
 
 _LAZY = {
     "FilterError": "selection",
+    "Verification": "verification",
     "distributed": "",
     "dump": "scope",
     "get_npu_backend": "backend",
     "glob_filter": "selection",
     "module_path": "selection",
     "testing": "",
+    "verify": "verification",
 }
 """Name -> its module, or "" for a module: imported at first use, so that a dump can be read without torch."""
 

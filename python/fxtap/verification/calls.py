@@ -1,0 +1,140 @@
+"""The operator calls of a dump, in order of execution."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from ..reading import DumpReader, GraphReader, PatternError
+from .arguments import Arguments, Decoder, Node, Record, Saved, Slots
+
+__all__ = ["Call", "Selection", "find_calls"]
+
+_IDENTITY = ("io", "position", "skipped", "dtype", "shape", "strides", "hash")
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Which calls: one rank, graph and step, or -1 for all; a shell pattern as in `DumpReader.tensors`."""
+
+    rank: int = -1
+    graph: int = -1
+    step: int = -1
+    op: str | None = None
+
+
+@dataclass
+class Call:
+    """One operator call with its saved tensors."""
+
+    rank: int
+    graph: int
+    step: int
+    node: Node
+    record: Record
+    slots: Slots
+
+    @property
+    def results(self) -> list[int]:
+        """The rows of its results, and of the arguments that it changed."""
+        rows = self.slots.rows
+        return [row for (io, _), row in rows.items() if io != "INPUT" and self.slots.field(row, "skipped") is None]
+
+    def arguments(self) -> Arguments:
+        """Return its arguments; `NotReplayedError` if not all are known."""
+        return Decoder(self.record, self.slots).arguments(self.node)
+
+    def saved(self, row: int) -> Saved:
+        """Return the tensor of a row."""
+        return self.slots.saved(row)
+
+    @cached_property
+    def identity(self) -> Hashable:
+        """What two calls have in common if one must give the results of the other; None if not known."""
+        slots = self.slots
+        rows = [tuple(slots.field(row, name) for name in _IDENTITY) for row in slots.rows.values()]
+        if any(row[-1] is None and row[2] is None for row in rows):
+            return None
+        return self.node.python, _literals(self.node, self.record), tuple(rows)
+
+
+def _without_references(value: Any, record: Record) -> Any:
+    """Return a value of a record with the kinds of other nodes' results in place of the nodes."""
+    if isinstance(value, list):
+        return [_without_references(item, record) for item in value]
+    if isinstance(value, dict):
+        if "node" in value:
+            yields = record.yields(value["node"])
+            return {"node": sorted(yields) if isinstance(yields, dict) else str(type(yields))}
+        return {key: _without_references(item, record) for key, item in value.items()}
+    return value
+
+
+def _literals(node: Node, record: Record) -> str:
+    if node.literals is None:
+        node.literals = json.dumps(_without_references([node.fields["args"], node.fields["kwargs"]], record))
+    return node.literals
+
+
+def _steps(dump: DumpReader, selection: Selection) -> Iterator[tuple[GraphReader, int]]:
+    """Return graphs and steps in the order of their calls."""
+    for rank in dump.ranks:
+        if selection.rank not in (-1, rank.rank):
+            continue
+        found = [
+            (step.call, graph.graph, step.step, graph)
+            for graph in rank.graphs
+            if selection.graph in (-1, graph.graph)
+            for step in graph.steps
+            if step.state == "whole" and selection.step in (-1, step.step)
+        ]
+        for _, _, step, graph in sorted(found, key=lambda entry: entry[:3]):
+            yield graph, step
+
+
+def _rows_of_nodes(columns: dict[str, list[Any]], world_size: int) -> dict[int, list[int]]:
+    """Return the rows of each node, in order of execution."""
+    found: dict[int, list[int]] = {}
+    for row, (order, size) in enumerate(zip(columns["order"], columns["world_size"], strict=True)):
+        if order is not None and size == world_size:
+            found.setdefault(order, []).append(row)
+    return dict(sorted(found.items()))
+
+
+def find_calls(dump: DumpReader, selection: Selection) -> Iterator[Call]:
+    """Return the operator calls of a dump.
+
+    Raises
+    ------
+    LookupError
+        There is no index, and so no graph record; or the pattern or the selection matches nothing.
+    """
+    records: dict[tuple[int, int], Record] = {}
+    is_empty = True
+    for graph, step in _steps(dump, selection):
+        key = (graph.rank._index, graph.graph)
+        record = records.get(key)
+        if record is None:
+            record = records[key] = Record(graph.record)
+        for call in _calls_of_step(dump, graph, step, record, selection.op):
+            is_empty = False
+            yield call
+    if is_empty:
+        if selection.op is not None:
+            dump.tensors(selection.op)  # raises with the nearest name
+            raise PatternError(f"no operator of the selection matches {selection.op!r}")
+        raise LookupError(f"no operator calls in {dump.path}")
+
+
+def _calls_of_step(dump: DumpReader, graph: GraphReader, step: int, record: Record, op: str | None) -> Iterator[Call]:
+    rank = graph.rank
+    place = {"run": graph.run, "rank": rank.rank, "graph": graph.graph, "step": step}
+    tensors = dump._reader.tensors(**place)
+    columns = tensors.columns()
+    chosen = None if op is None else set(dump._reader.tensors(**place, pattern=op).columns()["order"])
+    for order, rows in _rows_of_nodes(columns, rank.world_size).items():
+        if (chosen is None or order in chosen) and order < len(record.nodes):
+            yield Call(rank.rank, graph.graph, step, record.nodes[order], record, Slots(tensors, columns, rows))

@@ -1,0 +1,218 @@
+"""Judging one operator call: which runs it needs, and how their results reach the judge."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .. import _core
+from .arguments import Saved
+from .calls import Call
+from .indices import count_wrong_indices
+from .operators import NotReplayedError, Operator, find_operator
+from .random_checks import check_random, is_random
+from .reductions import reduction_length
+from .replay import Place, Replay
+
+__all__ = ["Judge", "Limits"]
+
+SPREAD_RUNS, MORE_SPREAD_RUNS = 3, 15
+"""Perturbed runs for a first estimate, and for one that may accuse."""
+
+_UNITS = {
+    torch.float64: 2.0**-53, torch.float32: 2.0**-24, torch.float16: 2.0**-11, torch.bfloat16: 2.0**-8,
+    torch.float8_e4m3fn: 2.0**-4, torch.float8_e4m3fnuz: 2.0**-4, torch.float8_e5m2: 2.0**-3,
+    torch.float8_e5m2fnuz: 2.0**-3, torch.complex128: 2.0**-53, torch.complex64: 2.0**-24, torch.complex32: 2.0**-11,
+}  # fmt: skip
+"""Unit roundoff."""
+
+_BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How much one operator call may take: bytes of its tensors in float64, and seconds of one run; None: no limit."""
+
+    max_bytes: int | None = None
+    time_limit: float | None = None
+
+
+def _is_floating(dtype: torch.dtype) -> bool:
+    return dtype.is_floating_point or dtype.is_complex
+
+
+def _in_order(tensor: Tensor, fortran_order: bool) -> Any:
+    """Return a tensor's elements as a buffer in the order of a file."""
+    tensor = tensor.detach().resolve_conj().resolve_neg()
+    if fortran_order and tensor.ndim > 1:
+        tensor = tensor.permute(*reversed(range(tensor.ndim)))
+    return tensor.contiguous().numpy()
+
+
+def _bits(tensor: Tensor) -> Tensor:
+    plain = torch.view_as_real(tensor) if tensor.is_complex() else tensor
+    return plain.contiguous().view(_BITS[plain.element_size()])
+
+
+def _as_tensor(result: Any) -> Tensor:
+    if isinstance(result, Tensor):
+        return result
+    if isinstance(result, (bool, int, float, complex)):
+        return torch.tensor(result, dtype=torch.float64 if isinstance(result, float) else None)
+    raise NotReplayedError("a result that is not a tensor")
+
+
+class Judge:
+    """Judges operator calls, and adds a row for each result to a collection."""
+
+    def __init__(self, collection: _core.Verification, limits: Limits) -> None:
+        self._collection = collection
+        self._limits = limits
+
+    def skip(self, call: Call, reason: str) -> list[tuple[str, str]]:
+        """Add a call that is not replayed."""
+        return [self._add(call, row, "not replayed", reason) for row in call.results]
+
+    def repeat(self, call: Call, verdicts: list[tuple[str, str]]) -> None:
+        """Add a call whose values equal those of a call that was judged before."""
+        for row, (verdict, reason) in zip(call.results, verdicts, strict=True):
+            self._add(call, row, verdict, reason or "equal values as in an earlier call")
+
+    def check(self, call: Call) -> list[tuple[str, str]]:
+        """Replay a call and add its verdicts; return them with their reasons."""
+        try:
+            operator = find_operator(call.node.python)
+            replay = self._prepare(call, operator)
+        except NotReplayedError as reason:
+            return self.skip(call, str(reason))
+        verdicts = []
+        for row in call.results:
+            try:
+                verdict, reason = self._judge(call, row, replay)
+            except NotReplayedError as error:
+                verdict, reason = "not replayed", str(error)
+            except (MemoryError, RuntimeError) as error:
+                if isinstance(error, RuntimeError) and "memory" not in str(error):
+                    raise
+                verdict, reason = "not replayed", "out of memory"
+            verdicts.append(self._add(call, row, verdict, reason))
+        return verdicts
+
+    def _add(self, call: Call, row: int, verdict: str, reason: str) -> tuple[str, str]:
+        node, field = call.node, call.slots.field
+        self._collection.add(
+            call.rank, call.graph, call.step, node.name, str(node.fields["target"]),
+            f"{field(row, 'io')}.{field(row, 'position')}", node.source, node.module, field(row, "dtype") or "",
+            field(row, "shape") or (), verdict, reason,
+        )  # fmt: skip
+        return verdict, reason
+
+    def _prepare(self, call: Call, operator: Operator) -> Replay:
+        if "undefined" in call.node.fields["flags"]:
+            raise NotReplayedError("undefined memory")
+        limit = self._limits.max_bytes
+        if limit is not None and call.slots.count_elements() * 8 > limit:
+            raise NotReplayedError("larger than the size limit")
+        arguments = call.arguments()
+        return Replay(operator, arguments, f"{call.node.name} {call.step}")
+
+    def _judge(self, call: Call, row: int, replay: Replay) -> tuple[str, str]:
+        """Return the verdict of one result, and its reason."""
+        if call.slots.field(row, "undefined_count"):
+            raise NotReplayedError("undefined memory")
+        saved = call.saved(row)
+        place = (call.slots.field(row, "io"), saved.position)
+        operator = replay.operator
+        if is_random(operator, replay.arguments):
+            return check_random(call, row, replay)
+        if (
+            (operator.is_exact or operator.is_view)
+            and not operator.is_native
+            and self._moves_right(saved, place, replay)
+        ):
+            return "exact", ""
+        if not operator.is_unique:
+            return self._judge_not_unique(saved, place, replay)
+        verdict = self._ask(saved, place, replay)
+        if verdict in ("wrong", "biased") and operator.name == "as_strided":
+            raise NotReplayedError("depends on memory that was not dumped")
+        return verdict, ""
+
+    def _moves_right(self, saved: Saved, place: Place, replay: Replay) -> bool:
+        """Return whether an operator that moves elements gives the saved bits."""
+        try:
+            result = replay.in_file_dtypes().get(place)
+        except NotReplayedError:
+            return False  # perhaps in another dtype
+        expected = saved.in_file
+        if not isinstance(result, Tensor) or result.shape != expected.shape or result.dtype != expected.dtype:
+            return False
+        found, wanted = _bits(expected), _bits(result.resolve_conj().resolve_neg())
+        name = str(found.dtype).removeprefix("torch.")
+        return self._collection.judge(found.numpy(), name, wanted.numpy()) == "exact"
+
+    def _judge_not_unique(self, saved: Saved, place: Place, replay: Replay) -> tuple[str, str]:
+        third = _as_tensor(replay.third().get(place))
+        if torch.equal(saved.in_file, third.to(saved.in_file.dtype)):
+            return "rounding", "as this machine's kernel; several results are right"
+        raise NotReplayedError("several results are right")
+
+    def _result(self, saved: Saved, place: Place, results: dict[Place, Any]) -> Tensor:
+        if place not in results:
+            raise NotReplayedError("it has no such result here")
+        return _as_tensor(results[place])
+
+    def _ask(self, saved: Saved, place: Place, replay: Replay) -> str:
+        """Give the judge what it asks for, until it has a verdict."""
+        reference = self._result(saved, place, replay.reference())
+        floating = _is_floating(saved.dtype)
+        if _is_floating(reference.dtype) != floating or reference.is_complex() != saved.dtype.is_complex:
+            raise NotReplayedError("a result of another kind in float64")
+        if reference.shape != saved.in_file.shape:
+            third = self._result(saved, place, replay.third())
+            if third.shape == saved.in_file.shape:
+                raise NotReplayedError("a result of another shape in float64")
+            return "wrong"
+        file_dtype, fortran = saved.in_file.dtype, saved.values.fortran_order
+        wide = (torch.complex128 if saved.dtype.is_complex else torch.float64) if floating else file_dtype
+        known: dict[str, Any] = {
+            "reduction": self._reduction(replay, reference),
+            "pointwise": replay.operator.is_pointwise or replay.operator.is_exact or replay.operator.is_view,
+            "coarse_dtype": self._coarsest(saved, replay),
+        }
+        expected = _in_order(reference.to(wide), fortran)
+        while True:
+            answer = self._collection.judge(saved.values, saved.name, expected, **known)
+            if answer not in ("third", "spread", "more spread"):
+                return answer
+            self._check_time(replay)
+            if answer == "third":
+                third = self._result(saved, place, replay.third())
+                if third.shape != reference.shape:
+                    raise NotReplayedError("a result of another shape here")
+                known["third"] = _in_order(third.to(file_dtype), fortran)
+                if not floating:
+                    known["wrong_indices"] = count_wrong_indices(replay, place, saved, reference)
+            else:
+                known["spread_runs"] = SPREAD_RUNS if answer == "spread" else MORE_SPREAD_RUNS
+                spread = replay.spread(place, _UNITS.get(saved.dtype, 2.0**-24), known["spread_runs"])
+                known["spread"] = _in_order(spread, fortran)
+
+    def _check_time(self, replay: Replay) -> None:
+        limit = self._limits.time_limit
+        if limit is not None and replay.seconds > limit:
+            raise NotReplayedError("takes longer than the time limit")
+
+    def _reduction(self, replay: Replay, reference: Tensor) -> int:
+        operator = replay.operator
+        if operator.is_pointwise or operator.is_exact or operator.is_view:
+            return 1
+        return reduction_length(operator, [tensor.in_file for tensor in replay.arguments.tensors], reference)
+
+    def _coarsest(self, saved: Saved, replay: Replay) -> str:
+        """Return the least precise dtype among floating arguments and result."""
+        floats = [tensor for tensor in (*replay.arguments.tensors, saved) if tensor.dtype in _UNITS]
+        return max(floats, key=lambda tensor: _UNITS[tensor.dtype], default=saved).name

@@ -1,0 +1,177 @@
+"""Operators that a dump names: found by exact name among those that torch has registered, and what is known of them.
+
+A dump is not trusted. Its records name operators as text; nothing is imported or evaluated. A name is accepted if the
+dispatcher lists it, its namespace is not one that touches files, processes or other machines, and it was not defined by
+a Python program.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch._ops import OpOverload
+
+__all__ = ["NotReplayedError", "Operator", "find_operator"]
+
+
+class NotReplayedError(Exception):
+    """An operator call that cannot be run again; the message is the reason in a few words."""
+
+
+_NAME = re.compile(r"torch\.ops\.(\w+)\.(\w+)\.(\w+)", re.ASCII)
+
+_TORCHS = frozenset({"aten", "prims", "inductor_prims", "quantized", "_quantized", "mkldnn", "onednn", "torchvision"})
+"""Namespaces whose operators compute, wherever they are implemented."""
+
+_COLLECTIVE = frozenset(
+    {"c10d", "c10d_functional", "_c10d_functional", "_c10d_functional_autograd", "symm_mem", "_dtensor"}
+)
+
+_EFFECTS = frozenset({"aten::from_file", "aten::_print", "aten::set_data", "aten::_pin_memory", "aten::record_stream"})
+"""Operators of torch that do something other than compute."""
+
+_FUNCTIONS: dict[str, Callable[..., Any]] = {
+    f"operator.{function.__name__}": function
+    for function in (
+        operator.add, operator.sub, operator.mul, operator.floordiv, operator.truediv, operator.mod, operator.neg,
+        operator.abs, operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge, operator.and_,
+        operator.or_, operator.not_,
+    )
+}  # fmt: skip
+"""Python functions that graphs call on numbers."""
+
+_EXACT = frozenset(
+    "alias as_strided cat chunk clone contiguous detach diagonal expand flatten flip gather index index_select "
+    "masked_select movedim narrow permute repeat reshape roll select slice split split_with_sizes squeeze stack t take "
+    "tile transpose tril triu unbind unfold unsqueeze view where _reshape_alias _unsafe_index _unsafe_view "
+    "constant_pad_nd diag_embed lift_fresh_copy slice_scatter select_scatter diagonal_scatter".split()
+)
+"""Operators that move elements without a change: run in the saved precision, and compared bit by bit."""
+
+_NATIVE = frozenset("nan_to_num nextafter frexp view_dtype _assert_async".split())
+"""Operators whose meaning depends on the dtype itself: run in it."""
+
+_NOT_UNIQUE = frozenset(
+    "_linalg_eigh _linalg_svd geqrf linalg_eig linalg_eigh linalg_qr linalg_svd lu_unpack qr svd linalg_lstsq "
+    "linalg_ldl_factor linalg_ldl_factor_ex svd_lowrank pca_lowrank".split()
+)
+"""Operators with several right results."""
+
+
+@dataclass(frozen=True)
+class Operator:
+    """An operator that may be called.
+
+    Attributes
+    ----------
+    function
+        Called with the arguments.
+    name
+        Without namespace, overload and the underscore of an in-place operator, such as "add".
+    arguments
+        Name and type of each argument of the schema; empty for a Python function.
+    written
+        Names of the arguments that it changes.
+    is_pointwise, is_random, is_view, is_exact, is_native, is_unique
+        Each result element depends on one element of each argument; draws random numbers; returns views of its
+        argument; moves elements without a change; has a meaning that depends on the dtype; has one right result.
+    """
+
+    function: Callable[..., Any]
+    name: str
+    arguments: tuple[tuple[str, str], ...] = ()
+    written: frozenset[str] = frozenset()
+    is_pointwise: bool = False
+    is_random: bool = False
+    is_view: bool = False
+    is_exact: bool = False
+    is_native: bool = False
+    is_unique: bool = True
+
+
+@functools.cache
+def _registered() -> frozenset[str]:
+    return frozenset(torch._C._dispatch_get_all_op_names())
+
+
+def _check_registered(qualified: str, namespace: str) -> None:
+    """Raise `NotReplayedError` if the operator is not one that may be called."""
+    if namespace in _COLLECTIVE:
+        raise NotReplayedError("collective")
+    if namespace == "higher_order":
+        raise NotReplayedError("higher-order operator")
+    if qualified not in _registered():
+        _registered.cache_clear()  # a library that was loaded since
+        if qualified not in _registered():
+            raise NotReplayedError("operator not known to this torch" if namespace in _TORCHS else "custom operator")
+    if namespace not in _TORCHS:
+        has_kernel = any(
+            torch._C._dispatch_has_kernel_for_dispatch_key(qualified, key)
+            for key in ("CPU", "CompositeImplicitAutograd", "CompositeExplicitAutograd")
+        )
+        if not has_kernel or qualified.split(".")[0] in {name.split(".")[0] for name in torch.library._defs}:
+            raise NotReplayedError("custom operator")
+    if qualified.split(".")[0] in _EFFECTS:
+        raise NotReplayedError("operator with side effects")
+
+
+def _has_pointwise_form(name: str) -> bool:
+    """Return whether the functional form is tagged as pointwise; other forms often are not tagged."""
+    packet = getattr(torch.ops.aten, name, None) if name.isidentifier() else None
+    overloads = packet.overloads() if packet is not None else []
+    return any(torch.Tag.pointwise in getattr(packet, overload).tags for overload in overloads)
+
+
+def _base_name(overload: OpOverload) -> str:
+    name = overload._overloadpacket.__name__
+    return name[:-1] if name.endswith("_") and not name.endswith("__") else name
+
+
+def _describe(overload: OpOverload) -> Operator:
+    schema, name = overload._schema, _base_name(overload)
+    written = {a.name for a in schema.arguments if a.alias_info is not None and a.alias_info.is_write}
+    views = [r.alias_info for r in schema.returns]
+    plain = name.removesuffix("_copy")
+    return Operator(
+        function=overload,
+        name=name,
+        arguments=tuple((a.name, str(a.type)) for a in schema.arguments),
+        written=frozenset(written),
+        is_pointwise=torch.Tag.pointwise in overload.tags or _has_pointwise_form(name.removeprefix("_foreach_")),
+        is_random=torch.Tag.nondeterministic_seeded in overload.tags,
+        is_view=any(alias is not None and not alias.is_write for alias in views),
+        is_exact=not written and plain in _EXACT and overload._overloadname not in ("dtype",),
+        is_native=name in _NATIVE or (name == "view" and overload._overloadname == "dtype"),
+        is_unique=name not in _NOT_UNIQUE,
+    )
+
+
+@functools.cache
+def find_operator(python: str) -> Operator:
+    """Return an operator by the name that a record gives, such as "torch.ops.aten.add.Tensor" or "operator.mul".
+
+    Raises
+    ------
+    NotReplayedError
+        It is not registered, or not one that may be called.
+    """
+    if python in _FUNCTIONS:
+        return Operator(_FUNCTIONS[python], python.removeprefix("operator."), is_pointwise=True, is_native=True)
+    if python.startswith("torch.ops.higher_order."):
+        raise NotReplayedError("higher-order operator")
+    match = _NAME.fullmatch(python)
+    if match is None:
+        raise NotReplayedError("not an operator")
+    namespace, packet, overload = match.groups()
+    qualified = f"{namespace}::{packet}" + ("" if overload == "default" else f".{overload}")
+    _check_registered(qualified, namespace)
+    found = getattr(getattr(getattr(torch.ops, namespace), packet), overload)
+    if not isinstance(found, OpOverload) or found.name() != qualified:
+        raise NotReplayedError("not an operator")
+    return _describe(found)

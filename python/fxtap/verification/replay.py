@@ -1,0 +1,199 @@
+"""Running one recorded operator call again: in float64, with its inputs perturbed, and as it was."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+import zlib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .arguments import Arguments, Saved, map_leaves
+from .operators import NotReplayedError, Operator
+
+__all__ = ["Replay", "flatten_results"]
+
+Place = tuple[str, str]
+"""("OUTPUT", "0") or ("INOUT", "1.2")."""
+
+Results = dict[Place, Any]
+
+_WIDE = {
+    torch.float16: torch.float64, torch.bfloat16: torch.float64, torch.float32: torch.float64,
+    torch.complex32: torch.complex128, torch.complex64: torch.complex128,
+}  # fmt: skip
+
+_NO_MEMORY = ("not enough memory", "can't allocate memory", "out of memory")
+
+
+def flatten_results(result: Any, position: str = "") -> Iterator[tuple[str, Any]]:
+    """Return position and value of the results of an operator, as a dump numbers them."""
+    if isinstance(result, (list, tuple)):
+        for i, item in enumerate(result):
+            yield from flatten_results(item, f"{position}.{i}" if position else str(i))
+    elif result is not None:
+        yield position or "0", result
+
+
+@contextlib.contextmanager
+def _default_dtype(dtype: torch.dtype) -> Iterator[None]:
+    """Set the dtype of results that are made of integers alone."""
+    before = torch.get_default_dtype()
+    if dtype is before:
+        yield
+        return
+    torch.set_default_dtype(dtype)
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(before)
+
+
+def _is_floating(dtype: torch.dtype) -> bool:
+    return dtype.is_floating_point or dtype.is_complex
+
+
+class Replay:
+    """One operator call that can be run again.
+
+    Parameters
+    ----------
+    operator, arguments
+        What is called.
+    seed
+        A text that makes the perturbation; equal texts give equal numbers.
+    """
+
+    def __init__(self, operator: Operator, arguments: Arguments, seed: str) -> None:
+        self.operator = operator
+        self.arguments = arguments
+        self.seconds = 0.0
+        self._seed = zlib.crc32(seed.encode())
+        self._reference: Results | None = None
+        self._third: Results | None = None
+        self._changes: dict[float, tuple[int, dict[Place, Tensor]]] = {}
+
+    @property
+    def is_integral(self) -> bool:
+        """Whether no argument is of floats, so that the original dtypes are exact."""
+        return not any(_is_floating(saved.dtype) for saved in self.arguments.tensors)
+
+    @property
+    def inner_dtype(self) -> torch.dtype:
+        """The dtype to which kernels round numbers in the code before they compute with them."""
+        floats = [saved.dtype for saved in self.arguments.tensors if _is_floating(saved.dtype)]
+        has_wide = any(dtype in (torch.float64, torch.complex128) for dtype in floats)
+        return torch.float64 if has_wide or not self.arguments.tensors else torch.float32
+
+    def reference(self) -> Results:
+        """Return the results in float64 and complex128."""
+        if self._reference is None:
+            native = self.operator.is_native
+            self._reference = self._run(Saved.original if native else Saved.double, None if native else self._number)
+        return self._reference
+
+    def third(self) -> Results:
+        """Return the results in the original dtypes, by this machine's kernels."""
+        if self._third is None:
+            self._third = self.reference() if self.operator.is_native else self._run(Saved.original, None)
+        return self._third
+
+    def in_file_dtypes(self) -> Results:
+        """Return the results of an operator that only moves elements, in the dtypes of the files."""
+        return self._run(lambda saved, fresh: saved.in_file.clone() if fresh else saved.in_file, None)
+
+    def spread(self, place: Place, unit: float, runs: int) -> Tensor:
+        """Return the root mean square of the change of each element if inputs change by `unit`, relatively."""
+        done, sums = self._changes.get(unit, (0, {}))
+        for run in range(done, runs):
+            self._add_change(sums, unit, run)
+        self._changes[unit] = (max(done, runs), sums)
+        root = (sums[place] / max(done, runs)).sqrt_()
+        return torch.view_as_complex(root) if self.reference()[place].is_complex() else root
+
+    def _add_change(self, sums: dict[Place, Tensor], unit: float, run: int) -> None:
+        generator = torch.Generator().manual_seed(self._seed * 64 + run)
+
+        def perturb(saved: Saved, fresh: bool) -> Tensor:
+            tensor = saved.double(fresh)
+            if not _is_floating(tensor.dtype):
+                return tensor
+            signs = torch.empty(tensor.shape, dtype=torch.int8).random_(0, 2, generator=generator)
+            return tensor * signs.to(torch.float64).mul_(2 * unit).add_(1 - unit)
+
+        def number(value: Any) -> Any:
+            value = self._number(value)
+            if isinstance(value, float):
+                sign = int(torch.randint(0, 2, (), generator=generator)) * 2 - 1
+                value *= 1 + sign * unit
+            return value
+
+        reference = self.reference()
+        for place, result in self._run(perturb, number).items():
+            exact = reference[place]
+            if isinstance(exact, Tensor) and _is_floating(exact.dtype) and result.shape == exact.shape:
+                change = _square_of_change(result, exact)
+                sums[place] = change if place not in sums else sums[place].add_(change)
+
+    def _number(self, value: Any) -> Any:
+        if isinstance(value, torch.dtype):
+            return _WIDE.get(value, value)
+        if isinstance(value, float) and self.inner_dtype is torch.float32:
+            return float(torch.tensor(value, dtype=torch.float32))
+        return value
+
+    def _run(self, load: Callable[[Saved, bool], Tensor], literal: Callable[[Any], Any] | None) -> Results:
+        """Call the operator; `load` makes tensors, `literal` the other arguments.
+
+        Raises
+        ------
+        NotReplayedError
+            The operator raised.
+        """
+        written: dict[str, Tensor] = {}
+
+        def argument(value: Any, name: str) -> Any:
+            fresh = name in self.operator.written
+
+            def leaf(item: Any) -> Any:
+                if not isinstance(item, Saved):
+                    return item if literal is None else literal(item)
+                tensor = load(item, fresh)
+                if fresh:
+                    written[item.position] = tensor
+                return tensor
+
+            return map_leaves(value, leaf)
+
+        names = [name for name, _ in self.operator.arguments]
+        names += [""] * (len(self.arguments.args) - len(names))
+        wide = literal is not None
+        began = time.perf_counter()
+        try:
+            args = [argument(value, name) for value, name in zip(self.arguments.args, names, strict=False)]
+            kwargs = {name: argument(value, name) for name, value in self.arguments.kwargs.items()}
+            with _default_dtype(torch.float64 if wide else torch.float32):
+                result = self.operator.function(*args, **kwargs)
+        except NotReplayedError:
+            raise
+        except MemoryError:
+            raise NotReplayedError("out of memory") from None
+        except Exception as error:
+            no_memory = any(text in str(error).lower() for text in _NO_MEMORY)
+            what = "the original dtypes" if load is Saved.original else "float64"
+            raise NotReplayedError("out of memory" if no_memory else f"raises in {what}") from None
+        self.seconds = max(self.seconds, time.perf_counter() - began)
+        found: Results = {("OUTPUT", position): value for position, value in flatten_results(result)}
+        return found | {("INOUT", position): value for position, value in written.items()}
+
+
+def _square_of_change(result: Tensor, exact: Tensor) -> Tensor:
+    """Return the squared change of each element; of real and imaginary part for complex ones."""
+    if exact.is_complex():
+        result, exact = torch.view_as_real(result), torch.view_as_real(exact)
+    change = result - exact
+    change = torch.where(exact.isfinite(), change, 0)
+    return change.square_()
