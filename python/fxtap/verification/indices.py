@@ -35,7 +35,7 @@ def _gather(values: Tensor, indices: Tensor, dim: int | None, keep: bool) -> Ten
     elif not keep:
         indices = indices.unsqueeze(dim)
     size = values.shape[dim] if values.ndim else 1
-    if indices.numel() and not (0 <= int(indices.min()) and int(indices.max()) < size):
+    if indices.numel() and not (int(indices.min()) >= 0 and int(indices.max()) < size):
         return None
     return torch.gather(values, dim, indices)
 

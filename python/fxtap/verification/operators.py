@@ -24,6 +24,10 @@ class NotReplayedError(Exception):
     """An operator call that cannot be run again; the message is the reason in a few words."""
 
 
+def _names(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
 _NAME = re.compile(r"torch\.ops\.(\w+)\.(\w+)\.(\w+)", re.ASCII)
 
 _TORCHS = frozenset({"aten", "prims", "inductor_prims", "quantized", "_quantized", "mkldnn", "onednn", "torchvision"})
@@ -46,20 +50,20 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
 }  # fmt: skip
 """Python functions that graphs call on numbers."""
 
-_EXACT = frozenset(
+_EXACT = _names(
     "alias as_strided cat chunk clone contiguous detach diagonal expand flatten flip gather index index_select "
-    "masked_select movedim narrow permute repeat reshape roll select slice split split_with_sizes squeeze stack t take "
-    "tile transpose tril triu unbind unfold unsqueeze view where _reshape_alias _unsafe_index _unsafe_view "
-    "constant_pad_nd diag_embed lift_fresh_copy slice_scatter select_scatter diagonal_scatter".split()
+    "masked_select movedim narrow permute repeat reshape roll select slice split split_with_sizes squeeze stack t "
+    "take tile transpose tril triu unbind unfold unsqueeze view where _reshape_alias _unsafe_index _unsafe_view "
+    "constant_pad_nd diag_embed lift_fresh_copy slice_scatter select_scatter diagonal_scatter"
 )
 """Operators that move elements without a change: run in the saved precision, and compared bit by bit."""
 
-_NATIVE = frozenset("nan_to_num nextafter frexp view_dtype _assert_async".split())
+_NATIVE = _names("nan_to_num nextafter frexp view_dtype _assert_async")
 """Operators whose meaning depends on the dtype itself: run in it."""
 
-_NOT_UNIQUE = frozenset(
+_NOT_UNIQUE = _names(
     "_linalg_eigh _linalg_svd geqrf linalg_eig linalg_eigh linalg_qr linalg_svd lu_unpack qr svd linalg_lstsq "
-    "linalg_ldl_factor linalg_ldl_factor_ex svd_lowrank pca_lowrank".split()
+    "linalg_ldl_factor linalg_ldl_factor_ex svd_lowrank pca_lowrank"
 )
 """Operators with several right results."""
 
