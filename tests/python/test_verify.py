@@ -6,14 +6,15 @@ from typing import Any
 
 import pytest
 import torch
+from torch.fx.experimental.proxy_tensor import make_fx
+from torch.testing._internal.common_methods_invocations import op_db
 
 import fxtap
 from dumps import dumping, run
+from fxtap import _core
+from fxtap.verification import judging
 from planted import Planted
 from test_op_db import dumped, samples, traced
-from torch.testing._internal.common_methods_invocations import op_db
-
-from fxtap import _core
 
 DTYPES = [torch.float32, torch.bfloat16, torch.float16]
 
@@ -58,7 +59,7 @@ def test_a_right_training_step(dtype: torch.dtype, dynamic: bool, tmp_path: Path
 
 
 def one_element(result: torch.Tensor) -> torch.Tensor:
-    wrong = result.clone()
+    wrong = result.clone(memory_format=torch.contiguous_format)
     wrong.view(-1)[wrong.numel() // 2] += 0.5
     return wrong
 
@@ -75,7 +76,7 @@ FAULTS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
 def test_the_wrong_operator_is_the_only_one_accused(dtype: torch.dtype, fault: str, tmp_path: Path) -> None:
     model = torch.nn.Sequential(torch.nn.Linear(16, 32), torch.nn.GELU(), torch.nn.LayerNorm(32)).to(dtype)
     planted = Planted.of(lambda x: torch.softmax(model(x), -1), torch.randn(8, 16, dtype=dtype))
-    for number, place in enumerate(planted.places()):
+    for number, place in enumerate(planted.places()[::2]):
         root = tmp_path / str(number)
         planted.run(root, place, FAULTS[fault])
         verification = fxtap.verify(root)
@@ -97,8 +98,8 @@ def test_in_place_operators_lists_and_several_results(tmp_path: Path) -> None:
     verification = fxtap.verify(tmp_path)
     assert accused(verification) == []
     assert verification.counts["not replayed"] == 0
-    saved = [t for t in fxtap.open(tmp_path).tensors() if t.io != "INPUT"]
-    assert {(row["node"], row["slot"]) for row in verification.operators} == {(t.node, t.place) for t in saved}
+    saved = [t.node for t in fxtap.open(tmp_path).tensors() if t.io != "INPUT"]
+    assert {row["node"]: row["results"] for row in verification.operators} == {n: saved.count(n) for n in saved}
 
 
 def test_a_wrong_change_in_place_is_found(tmp_path: Path) -> None:
@@ -106,7 +107,7 @@ def test_a_wrong_change_in_place_is_found(tmp_path: Path) -> None:
         library.impl("_foreach_add_.Scalar", lambda tensors, value: [t.copy_(t + 1.5 * value) for t in tensors] and None,
                      "CPU")  # fmt: skip
         dump = _core.Dump(str(tmp_path))
-        gm = torch.fx.experimental.proxy_tensor.make_fx(lambda x: (torch._foreach_add_([x], 0.5), x)[1])(torch.ones(4))
+        gm = make_fx(lambda x: (torch._foreach_add_([x], 0.5), x)[1])(torch.ones(4))
         dumped(gm, [torch.ones(4)], dump)
         dump.close()
     wrong = fxtap.verify(tmp_path).wrong
@@ -147,14 +148,14 @@ def test_equal_calls_are_replayed_once(tmp_path: Path, monkeypatch: pytest.Monke
     x = torch.randn(4, 5)
     for _ in range(3):
         model(x)
-    from fxtap.verification import judging
-
     calls: list[str] = []
     check = judging.Judge.check
     monkeypatch.setattr(judging.Judge, "check", lambda self, call: calls.append(call.node.name) or check(self, call))
     rows = fxtap.verify(tmp_path).operators
     assert len(calls) == len(set(calls)) == len(rows) / 3
-    assert [row["verdict"] for row in rows[: len(calls)]] == [row["verdict"] for row in rows[len(calls) : 2 * len(calls)]]
+    assert [row["verdict"] for row in rows[: len(calls)]] == [
+        row["verdict"] for row in rows[len(calls) : 2 * len(calls)]
+    ]
 
 
 def test_shards_make_the_report_of_one_process(tmp_path: Path) -> None:
@@ -185,7 +186,9 @@ def test_a_selection_and_a_pattern_that_matches_nothing(tmp_path: Path) -> None:
         fxtap.verify(tmp_path, graph=77)
 
 
-NAMES = "mm bmm addmm nn.functional.conv2d nn.functional.layer_norm softmax gelu sum mean cumsum sort topk max where cat"
+NAMES = (
+    "mm bmm addmm nn.functional.conv2d nn.functional.layer_norm softmax gelu sum mean cumsum sort topk max where cat"
+)
 INACCURATE = {"special.i1e", "special.i1", "special.airy_ai", "special.bessel_y0", "special.bessel_y1"}
 """Operators whose float32 kernels of torch are off by many units in the last place."""
 

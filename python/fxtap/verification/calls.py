@@ -130,12 +130,14 @@ def find_calls(dump: DumpReader, selection: Selection) -> Iterator[Call]:
         raise LookupError(f"no operator calls in {dump.path}")
 
 
-def _calls_of_step(dump: DumpReader, graph: GraphReader, step: tuple[int, int], record: Record, op: str | None) -> Iterator[Call]:
+def _calls_of_step(
+    dump: DumpReader, graph: GraphReader, step: tuple[int, int], record: Record, op: str | None
+) -> Iterator[Call]:
     rank = graph.rank
     place = {"run": graph.run, "rank": rank.rank, "graph": graph.graph, "step": step[0]}
     tensors = dump._reader.tensors(**place)
     columns = tensors.columns()
-    chosen = None if op is None else set(dump._reader.tensors(**place, pattern=op).columns()["order"])
+    chosen = None if op is None else set(dump.tensors(op, **place)._tensors.columns()["order"])
     for order, rows in _rows_of_nodes(columns, rank.world_size).items():
         if (chosen is None or order in chosen) and order < len(record.nodes):
             yield Call(rank.rank, graph.graph, *step, record.nodes[order], record, Slots(tensors, columns, rows))
