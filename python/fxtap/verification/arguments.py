@@ -100,7 +100,7 @@ class Saved:
             raise NotReplayedError(f"dtype {self.name}")
         if 0 in values.shape:
             return torch.empty(values.shape, dtype=dtype)
-        flat = torch.frombuffer(values, dtype=dtype)  # type: ignore[call-overload]
+        flat = torch.frombuffer(values, dtype=dtype)
         if values.fortran_order:
             return flat.view(values.shape[::-1]).permute(*reversed(range(len(values.shape))))
         return flat.view(values.shape)
@@ -208,7 +208,9 @@ class Record:
 
     def yields(self, index: int) -> Any:
         """Return the description of a node's result."""
-        return self.nodes[index].fields["yields"] if 0 <= index < len(self.nodes) else None
+        if not 0 <= index < len(self.nodes):
+            raise NotReplayedError("an invalid record")
+        return self.nodes[index].fields["yields"]
 
 
 Columns = Mapping[str, Sequence[Any]]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor
@@ -89,8 +89,8 @@ class Judge:
         try:
             operator = find_operator(call.node.python)
             replay = self._prepare(call, operator)
-        except NotReplayedError as reason:
-            return self.skip(call, str(reason))
+        except NotReplayedError as error:
+            return self.skip(call, str(error))
         verdicts = []
         for row in call.results:
             try:
@@ -157,7 +157,8 @@ class Judge:
             return False
         found, wanted = _bits(expected), _bits(result.resolve_conj().resolve_neg())
         name = str(found.dtype).removeprefix("torch.")
-        return self._collection.judge(found.numpy(), name, wanted.numpy()) == "exact"
+        buffers: Any = found.numpy(), wanted.numpy()  # Python 3.11 has no type for buffers
+        return self._collection.judge(buffers[0], name, buffers[1]) == "exact"
 
     def _judge_not_unique(self, saved: Saved, place: Place, replay: Replay) -> tuple[str, str]:
         third = _as_tensor(replay.third().get(place))
@@ -188,9 +189,9 @@ class Judge:
             "pointwise": replay.operator.is_pointwise or replay.operator.is_exact or replay.operator.is_view,
             "coarse_dtype": self._coarsest(saved, replay),
         }
-        expected = _in_order(reference.to(wide), fortran)
+        expected, values = _in_order(reference.to(wide), fortran), cast("Any", saved.values)
         while True:
-            answer = self._collection.judge(saved.values, saved.name, expected, **known)
+            answer = self._collection.judge(values, saved.name, expected, **known)
             if answer not in ("third", "spread", "more spread"):
                 return answer
             self._check_time(replay)

@@ -1,8 +1,8 @@
 """Operators that draw random numbers: what can be said of their results without the numbers that were drawn.
 
 A mask has about the share of ones that was asked for; what dropout returns is its input times the mask times the scale;
-values lie in their range, and their mean where the distribution puts it. Bounds are at 6 standard errors, which 1 of 10^9
-right results exceeds.
+values lie in their range, and their mean where the distribution puts it. Bounds are at 6 standard errors, which one in
+10^9 right results exceeds.
 """
 
 from __future__ import annotations
@@ -68,8 +68,9 @@ class Drawn:
     def tensor(self, *names: str) -> Tensor | None:
         """Return the first of these arguments that is a tensor, in float64."""
         for name in names:
-            if isinstance(self.given.get(name), Saved):
-                return self.given[name].in_file.to(torch.float64)
+            value = self.given.get(name)
+            if isinstance(value, Saved):
+                return value.in_file.to(torch.float64)
         return None
 
 

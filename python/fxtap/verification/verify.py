@@ -110,7 +110,8 @@ def verify(
     """
     __tracebackhide__ = True  # pytest would print all of this docstring
     dump = target if isinstance(target, DumpReader) else open_dump(expand(target), run=run)
-    selection = Selection(*(-1 if value is None else value for value in (rank, graph, step)), op)
+    chosen = [-1 if value is None else value for value in (rank, graph, step)]
+    selection = Selection(chosen[0], chosen[1], chosen[2], op)
     limits = Limits(_free_memory() // 4 if max_bytes is None else max_bytes, time_limit)
     core = _core.Verification(None, dump.path)
     quiet_read_only_buffers()
