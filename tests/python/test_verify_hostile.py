@@ -48,7 +48,7 @@ def test_an_operator_that_a_program_defined() -> None:
 TAMPERED: list[tuple[str, Any]] = [
     ("python", "os.system"), ("python", "torch.ops.aten.from_file.default"), ("args", [{"other": "open('x')"}]),
     ("args", [{"graph": 0}]), ("args", [{"node": 10**9}]), ("args", [{"node": -1}]), ("args", [{"string": "/etc/x"}]),
-    ("args", [{"dtype": "torch.load"}]), ("args", [{"layout": "torch.load"}]), ("args", [{"memory_format": "torch.os"}]),
+    ("args", [{"dtype": "torch.load"}]), ("args", [{"layout": "torch.load"}]), ("args", [{"memory_format": "os"}]),
     ("args", [{"symint": "__import__('os')", "hint": None}]), ("args", [[[[{"node": 0}]]]]), ("args", []),
     ("args", [{"node": 0}] * 50), ("kwargs", [["__class__", 1]]), ("kwargs", [["self", {"node": 0}]]),
     ("kwargs", [["out", {"node": 0}]]),

@@ -10,6 +10,7 @@ from typing import Any
 
 from ..reading import DumpReader, GraphReader, PatternError
 from .arguments import Arguments, Decoder, Node, Record, Saved, Slots
+from .operators import NotReplayedError
 
 __all__ = ["Call", "Selection", "find_calls"]
 
@@ -59,7 +60,10 @@ class Call:
         rows = [tuple(slots.field(row, name) for name in _IDENTITY) for row in slots.rows.values()]
         if any(row[-1] is None and row[2] is None for row in rows):
             return None
-        return self.node.python, _literals(self.node, self.record), tuple(rows)
+        try:
+            return self.node.python, _literals(self.node, self.record), tuple(rows)
+        except NotReplayedError:  # the record is invalid
+            return None
 
 
 def _without_references(value: Any, record: Record) -> Any:
