@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from .backend import get_npu_backend
     from .scope import dump
     from .selection import FilterError, glob_filter, module_path
-    from .verification import Verification, verify
+    from .verification.report import Verification
+    from .verification.run import verify
 
 __version__ = _core.version
 

@@ -208,7 +208,9 @@ class Record:
 
     def yields(self, index: int) -> Any:
         """Return the description of a node's result."""
-        return self.nodes[index].fields["yields"] if 0 <= index < len(self.nodes) else None
+        if not 0 <= index < len(self.nodes):
+            raise NotReplayedError("an invalid record")
+        return self.nodes[index].fields["yields"]
 
 
 Columns = Mapping[str, Sequence[Any]]

@@ -10,6 +10,7 @@ from typing import Any
 
 from ..reading import DumpReader, GraphReader, PatternError
 from .arguments import Arguments, Decoder, Node, Record, Saved, Slots
+from .operators import NotReplayedError
 
 __all__ = ["Call", "Selection", "find_calls"]
 
@@ -80,7 +81,10 @@ class Call:
         rows = [tuple(slots.field(row, name) for name in _IDENTITY) for row in slots.rows.values()]
         if any(row[-1] is None and row[2] is None for row in rows):
             return None
-        return self.node.python, _literals(self.node, self.record), tuple(rows)
+        try:
+            return self.node.python, _literals(self.node, self.record), tuple(rows)
+        except NotReplayedError:  # the record is invalid
+            return None
 
 
 def _without_references(value: Any, record: Record) -> Any:
@@ -158,7 +162,7 @@ def _calls_of_step(
     place = {"run": graph.run, "rank": rank.rank, "graph": graph.graph, "step": step}
     tensors = dump._reader.tensors(**place)
     columns = tensors.columns()
-    chosen = None if op is None else set(dump._reader.tensors(**place, pattern=op).columns()["order"])
+    chosen = None if op is None else set(dump.tensors(op, **place)._tensors.columns()["order"])
     for order, rows in _rows_of_nodes(columns, rank.world_size).items():
         if (chosen is None or order in chosen) and order < len(record.nodes):
             slots = Slots(tensors, columns, rows)

@@ -125,6 +125,13 @@ def _check_registered(qualified: str, namespace: str) -> None:
         raise NotReplayedError("operator with side effects")
 
 
+def _computes(overload: OpOverload) -> bool:
+    """Return whether a schema is one of computing: tensors in and out, no text such as the name of a file."""
+    takes, gives = overload._schema.arguments, overload._schema.returns
+    has_text = any("str" in str(a.type) for a in takes)
+    return not has_text and any("Tensor" in str(a.type) for a in takes) and all("Tensor" in str(r.type) for r in gives)
+
+
 def _has_pointwise_form(name: str) -> bool:
     """Return whether the functional form is tagged as pointwise; other forms often are not tagged."""
     packet = getattr(torch.ops.aten, name, None) if name.isidentifier() else None
@@ -173,9 +180,16 @@ def find_operator(python: str) -> Operator:
     if match is None:
         raise NotReplayedError("not an operator")
     namespace, packet, overload = match.groups()
-    qualified = f"{namespace}::{packet}" + ("" if overload == "default" else f".{overload}")
+    suffix = "" if overload == "default" else f".{overload}"
+    qualified = f"{namespace}::{packet}{suffix}"
     _check_registered(qualified, namespace)
     found = getattr(getattr(getattr(torch.ops, namespace), packet), overload)
-    if not isinstance(found, OpOverload) or found._schema.name != f"{namespace}::{packet}":
+    if (
+        not isinstance(found, OpOverload)
+        or found._schema.overload_name != suffix[1:]
+        or str(found._schema.name) + suffix != qualified
+    ):
         raise NotReplayedError("not an operator")
+    if namespace not in _TORCHS and not _computes(found):
+        raise NotReplayedError("custom operator")
     return _describe(found)
