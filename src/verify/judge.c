@@ -101,11 +101,22 @@ static bool size_holds(const fxtap_rounding_error *error, double ratio_max)
     return !(error->ratio > ratio_max) && error->outliers == 0 && error->special == 0;
 }
 
+/*
+ * How many times larger than modelled errors are here: by this machine's kernel, if it is less accurate than the model
+ * (it accumulates in the result's own dtype, say). Errors of another order of accumulation have the same size, but
+ * their largest ones are elsewhere.
+ */
+static double usual_size(const fx_judgement *j)
+{
+    return j->has_third && j->third.ratio > 1 && isfinite(j->third.ratio) ? j->third.ratio : 1;
+}
+
 /* More values far off, or not finite on one side, than this machine's kernel has, or an error that is too large. */
 static bool is_excess(const fx_judgement *j)
 {
     uint64_t n_shared = j->has_third ? j->third.outliers : 0, n_special = j->has_third ? j->third.special : 0;
-    return j->error.ratio > RATIO_MAX || j->error.outliers > n_shared || j->error.special > n_special;
+    bool is_far = j->error.outliers > n_shared && j->error.max_ratio > FX_ROUNDING_REACH * usual_size(j);
+    return j->error.ratio > RATIO_MAX * usual_size(j) || is_far || j->error.special > n_special;
 }
 
 /* Every allowance is proportional to the unit roundoff: that of a coarser dtype needs no further pass. */
