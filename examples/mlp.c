@@ -10,7 +10,7 @@
  */
 #include "engine.h"
 
-enum { N_INPUTS = 64, N_HIDDEN = 128, N_CLASSES = 10, MOST_BATCH = 4096 };
+enum { N_INPUTS = 64, N_HIDDEN = 128, N_CLASSES = 10, MAX_BATCH = 4096 };
 
 static uint32_t random_state = 12345;
 
@@ -164,8 +164,8 @@ int main(int argc, char **argv)
     }
     int n_steps = argc > 2 ? atoi(argv[2]) : 3;
     int batch = argc > 3 ? atoi(argv[3]) : 4;
-    if (n_steps < 1 || batch < 1 || batch > MOST_BATCH) {
-        fprintf(stderr, "example_mlp: at least one step, a batch of 1 to %d\n", MOST_BATCH);
+    if (n_steps < 1 || batch < 1 || batch > MAX_BATCH) {
+        fprintf(stderr, "example_mlp: at least one step, a batch of 1 to %d\n", MAX_BATCH);
         return 2;
     }
     bool stats_only = argc > 4 && strcmp(argv[4], "--stats") == 0;

@@ -3,9 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "compare/map.h"
-#include "compare/report.h"
 #include "compare/rules.h"
+#include "pair/map.h"
 
 static void check(bool holds)
 {

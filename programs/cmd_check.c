@@ -15,7 +15,7 @@ typedef struct check_options {
     bool json;
 } check_options;
 
-#define MOST_LINES 10 /* of one kind, unless --all */
+#define MAX_LINES 10 /* of one kind, unless --all */
 
 /* ---- names ---- */
 
@@ -87,7 +87,7 @@ static void append_kind(fxtap_buffer *out, const fxtap_reader *reader, const fxt
     fxtap_buffer_printf(out, n > 1 ? " (%zu)\n" : "\n", n);
     for (size_t i = 0; i < fxtap_check_problem_count(check); i++) {
         const fxtap_problem *problem = fxtap_check_problem(check, i);
-        if (problem->kind == kind && (all || n_shown < MOST_LINES)) {
+        if (problem->kind == kind && (all || n_shown < MAX_LINES)) {
             append_problem(out, reader, problem);
             n_shown++;
         }
@@ -159,15 +159,15 @@ static void append_origins(fxtap_buffer *out, const fxtap_reader *reader, const 
             fxtap_buffer_printf(out, "\n%snot finite, from finite inputs%s (the first comes first)\n",
                                 text_begin(STYLE_BOLD), text_end(STYLE_BOLD));
         }
-        if (all || n_origins < MOST_LINES) {
+        if (all || n_origins < MAX_LINES) {
             fxtap_buffer_text(out, "  ");
             append_tensor_line(out, problem);
             append_place(out, reader, problem);
         }
         n_origins++;
     }
-    if (!all && n_origins > MOST_LINES) {
-        fxtap_buffer_printf(out, "  ... and %zu more (--all)\n", n_origins - MOST_LINES);
+    if (!all && n_origins > MAX_LINES) {
+        fxtap_buffer_printf(out, "  ... and %zu more (--all)\n", n_origins - MAX_LINES);
     }
 }
 
@@ -183,7 +183,7 @@ static void append_carried(fxtap_buffer *out, const fxtap_reader *reader, const 
             fxtap_buffer_printf(out, "\n%snot finite, came in or carried on%s\n", text_begin(STYLE_BOLD),
                                 text_end(STYLE_BOLD));
         }
-        if (all || n_carried <= MOST_LINES / 2) {
+        if (all || n_carried <= MAX_LINES / 2) {
             fxtap_buffer_text(out, "  ");
             append_tensor_line(out, problem);
             if (n_carried == 1 && problem->node != NULL) {
@@ -193,8 +193,8 @@ static void append_carried(fxtap_buffer *out, const fxtap_reader *reader, const 
             }
         }
     }
-    if (!all && n_carried > MOST_LINES / 2) {
-        fxtap_buffer_printf(out, "  ... and %zu more (--all)\n", n_carried - MOST_LINES / 2);
+    if (!all && n_carried > MAX_LINES / 2) {
+        fxtap_buffer_printf(out, "  ... and %zu more (--all)\n", n_carried - MAX_LINES / 2);
     }
 }
 
@@ -222,7 +222,7 @@ static void append_findings(fxtap_buffer *out, const fxtap_reader *reader, const
             fxtap_buffer_printf(out, "\n%soperators that misuse memory%s\n", text_begin(STYLE_BAD),
                                 text_end(STYLE_BAD));
         }
-        if (all || n < MOST_LINES) {
+        if (all || n < MAX_LINES) {
             fxtap_buffer_text(out, "  ");
             text_append_styled(out, STYLE_BAD, problem->node->name);
             fxtap_buffer_text(out, "  ");
@@ -234,8 +234,8 @@ static void append_findings(fxtap_buffer *out, const fxtap_reader *reader, const
         }
         n++;
     }
-    if (!all && n > MOST_LINES) {
-        fxtap_buffer_printf(out, "  ... and %zu more (--all)\n", n - MOST_LINES);
+    if (!all && n > MAX_LINES) {
+        fxtap_buffer_printf(out, "  ... and %zu more (--all)\n", n - MAX_LINES);
     }
 }
 
@@ -359,10 +359,8 @@ static int check_dump(const char *path, const check_options *options)
         return end_interrupted();
     }
     int result = status == FXTAP_OK ? report(reader, check, options) : report_library_error();
-    print_warnings(reader);
     fxtap_check_free(check);
-    fxtap_reader_close(reader);
-    return result;
+    return close_dump(reader, result);
 }
 
 int cmd_check(int argc, char **argv)

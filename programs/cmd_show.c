@@ -16,7 +16,7 @@ typedef struct show_options {
     bool json;
 } show_options;
 
-#define MOST_STACK_LINES 8
+#define MAX_STACK_LINES 8
 
 /* ---- finding the node ---- */
 
@@ -127,7 +127,7 @@ static void append_stack_line(fxtap_buffer *out, const char *line)
 static void append_stack(fxtap_buffer *out, const char *stack, bool is_whole)
 {
     size_t n_lines = count_lines(stack);
-    size_t n_left_out = !is_whole && n_lines > MOST_STACK_LINES ? n_lines - MOST_STACK_LINES : 0;
+    size_t n_left_out = !is_whole && n_lines > MAX_STACK_LINES ? n_lines - MAX_STACK_LINES : 0;
     if (n_left_out > 0) {
         fxtap_buffer_printf(out, "    %s... (--stack shows %zu lines more)%s\n", text_begin(STYLE_DIM), n_left_out,
                             text_end(STYLE_DIM));
@@ -463,9 +463,7 @@ static int show(const char *path, const char *name, const show_options *options)
     if (found.node != NULL) {
         result = print_node(reader, options, &found);
     }
-    print_warnings(reader);
-    fxtap_reader_close(reader);
-    return result;
+    return close_dump(reader, result);
 }
 
 int cmd_show(int argc, char **argv)

@@ -48,6 +48,7 @@ typedef enum fxtap_verdict {
     FXTAP_VERDICT_COUNT = 12
 } fxtap_verdict;
 
+/* Pinned: JSON, CSV and HTML contain their names. */
 typedef enum fxtap_pairing {
     FXTAP_PAIR_NONE = 0,
     FXTAP_PAIR_EXACT = 1,  /* equal graphs, or equal names and operators */
@@ -61,9 +62,10 @@ typedef enum fxtap_pairing {
 
 /* One rule; a later rule that matches wins over an earlier one. Negative numbers mean "not set". */
 typedef struct fxtap_rule {
-    const char *dtype;  /* torch's name, "float16"; NULL: any */
-    const char *target; /* glob on the operator; NULL: any */
-    const char *node;   /* glob on node or tensor name; NULL: any */
+    size_t struct_size;
+    const char *dtype;         /* torch's name, "float16"; NULL: any */
+    const char *operator_name; /* glob; NULL: any */
+    const char *node;          /* glob on node or tensor name; NULL: any */
     double rtol;
     double atol;
     double min_cosine; /* --cosine */
@@ -72,7 +74,7 @@ typedef struct fxtap_rule {
     double max_ulp; /* --max-ulp */
 } fxtap_rule;
 
-/* Sets every field to "any" or "not set"; {0} does not. */
+/* Sets struct_size, and every field to "any" or "not set"; {0} does not. */
 FXTAP_API void fxtap_rule_init(fxtap_rule *rule);
 
 /*
@@ -136,7 +138,7 @@ typedef struct fxtap_pair {
     const char *name; /* tensor name: golden's, or target's if golden has none */
     const char *target_name; /* the target side's name if it differs, else NULL */
     const char *node;
-    const char *target; /* the node's operator */
+    const char *operator_name;
     int32_t rank;
     uint32_t graph; /* golden's number, or target's if golden has none */
     uint32_t target_graph;
@@ -179,6 +181,7 @@ typedef struct fxtap_pair {
     const fxtap_histograms *histograms;             /* NULL except for origins and the worst pairs */
 } fxtap_pair;
 
+/* Pinned: JSON and HTML contain their names. */
 typedef enum fxtap_origin_reason {
     FXTAP_ORIGIN_OPERATOR = 1, /* inputs agree, output differs */
     FXTAP_ORIGIN_INPUT = 2,    /* a graph input already differs */
@@ -193,7 +196,7 @@ typedef enum fxtap_origin_reason {
 /* One node near an origin. */
 typedef struct fxtap_neighbour {
     const char *node;
-    const char *target;
+    const char *operator_name;
     int32_t depth; /* distance in edges from the origin: negative before it, positive after it */
     bool is_judged;
     bool is_bad;
@@ -209,7 +212,7 @@ typedef struct fxtap_neighbourhood {
 
 typedef struct fxtap_origin {
     fxtap_origin_reason reason;
-    const fxtap_pair *pair; /* the worst output (or the input) that differs; its `target` is an operator */
+    const fxtap_pair *pair; /* the worst output (or the input) that differs */
     double input_error;     /* largest rel_l2 of its inputs */
     double output_error;    /* largest rel_l2 of its outputs */
     double growth;          /* output_error / input_error; infinite if the inputs are identical */
@@ -224,7 +227,7 @@ typedef struct fxtap_origin {
     const char *between_module; /* path of its module */
     const char *other_source; /* location of target's operator, "model.py:12"; NULL: the same as golden's, or unknown */
     const char *other_code;   /* the text of that line */
-    const char *other_target; /* the target side's operator if the two sides call different ones, else NULL */
+    const char *other_operator;        /* the target side's operator if the two sides call different ones, else NULL */
     const fxtap_neighbourhood *around; /* the graph within two edges; NULL without a record, or after the first few */
 } fxtap_origin;
 
@@ -241,7 +244,8 @@ typedef struct fxtap_group { /* one pair of steps of one pair of graphs */
 
 /*
  * FXTAP_E_INVALID (options, map file), FXTAP_E_NOT_FOUND (neither side has a tensor, or one has no tensor of the
- * requested run, rank, graph or step), FXTAP_E_CANCELLED, ...
+ * requested run, rank, graph or step), FXTAP_E_IO (a folder of the requested part cannot be read),
+ * FXTAP_E_CANCELLED, ...
  */
 FXTAP_API fxtap_status fxtap_compare(fxtap_reader *golden, fxtap_reader *target, const fxtap_compare_options *options,
                                      fxtap_report **out);

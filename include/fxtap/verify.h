@@ -111,8 +111,8 @@ typedef struct fxtap_verify_place {
     int64_t call;  /* number of the call in its process; -1: unknown, and results are in order of step, then graph */
     int64_t order; /* of the node in its graph; -1: unknown */
     const char *node;
-    const char *target; /* the operator: "aten.gelu.default" */
-    const char *slot;   /* "OUTPUT 0" */
+    const char *operator_name; /* "aten.gelu.default" */
+    const char *slot;          /* "OUTPUT 0" */
     const char *source_file;
     int32_t source_line;
     const char *source_function;

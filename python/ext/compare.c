@@ -58,8 +58,8 @@ static bool read_rule(PyObject *item, fxtap_rule *rule)
         PyErr_SetString(PyExc_TypeError, "a rule must be a tuple of nine items");
         return false;
     }
-    if (!PyArg_ParseTuple(item, "zzzOOOOOO:rule", &rule->dtype, &rule->target, &rule->node, &amounts[0], &amounts[1],
-                          &amounts[2], &amounts[3], &amounts[4], &amounts[5])) {
+    if (!PyArg_ParseTuple(item, "zzzOOOOOO:rule", &rule->dtype, &rule->operator_name, &rule->node, &amounts[0],
+                          &amounts[1], &amounts[2], &amounts[3], &amounts[4], &amounts[5])) {
         return false;
     }
     double *const fields[N_AMOUNTS] = {&rule->rtol,    &rule->atol,       &rule->min_cosine,
@@ -250,9 +250,9 @@ static PyObject *amount(double value)
 
 static PyObject *rule_tuple(const fxtap_rule *rule)
 {
-    return Py_BuildValue("(NNNNNNNNN)", fx_py_text(rule->dtype), fx_py_text(rule->target), fx_py_text(rule->node),
-                         amount(rule->rtol), amount(rule->atol), amount(rule->min_cosine), amount(rule->max_abs),
-                         amount(rule->max_rel_l2), amount(rule->max_ulp));
+    return Py_BuildValue("(NNNNNNNNN)", fx_py_text(rule->dtype), fx_py_text(rule->operator_name),
+                         fx_py_text(rule->node), amount(rule->rtol), amount(rule->atol), amount(rule->min_cosine),
+                         amount(rule->max_abs), amount(rule->max_rel_l2), amount(rule->max_ulp));
 }
 
 PyObject *fx_load_rules_function(PyObject *module, PyObject *path)

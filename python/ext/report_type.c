@@ -113,7 +113,7 @@ static PyObject *evidence(const fxtap_pair *pair)
     X(name, true, true, fx_py_text(p->name))                                                                           \
     X(target_name, true, true, fx_py_text(p->target_name))                                                             \
     X(node, true, true, fx_py_text(p->node))                                                                           \
-    X(target, true, true, fx_py_text(p->target))                                                                       \
+    X(target, true, true, fx_py_text(p->operator_name))                                                                \
     X(io, true, true, io(p->io))                                                                                       \
     X(position, true, true, fx_py_text(p->position))                                                                   \
     X(rank, true, true, PyLong_FromLong(p->rank))                                                                      \
@@ -328,7 +328,7 @@ static PyObject *origin_dict(const fxtap_origin *origin)
                          fxtap_origin_reason_name(origin->reason), "pair", pair_dict(origin->pair), "input_error",
                          origin->input_error, "output_error", origin->output_error, "growth", origin->growth,
                          "n_carried", (Py_ssize_t)origin->n_carried, "follows", PyBool_FromLong(origin->follows),
-                         "other_target", fx_py_text(origin->other_target), "literal", fx_py_text(origin->literal),
+                         "other_target", fx_py_text(origin->other_operator), "literal", fx_py_text(origin->literal),
                          "between", fx_py_text(origin->between), "between_source", fx_py_text(origin->between_source),
                          "between_code", fx_py_text(origin->between_code), "between_module",
                          fx_py_text(origin->between_module), "other_source", fx_py_text(origin->other_source),

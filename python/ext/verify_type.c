@@ -239,9 +239,9 @@ static PyObject *add(PyObject *object, PyObject *args, PyObject *kwargs)
     verification_object *self = enter(object);
     if (self == NULL ||
         !PyArg_ParseTupleAndKeywords(args, kwargs, "iILsss(siss)ssOs|z$LL:add", names, &place.rank, &place.graph, &step,
-                                     &place.node, &place.target, &place.slot, &place.source_file, &place.source_line,
-                                     &place.source_function, &place.source_code, &place.module_path, &dtype, &shape,
-                                     &verdict_name, &reason, &call, &order)) {
+                                     &place.node, &place.operator_name, &place.slot, &place.source_file,
+                                     &place.source_line, &place.source_function, &place.source_code, &place.module_path,
+                                     &dtype, &shape, &verdict_name, &reason, &call, &order)) {
         return NULL;
     }
     place.step = step;

@@ -60,12 +60,12 @@ static bool describe(fx_arena *arena, const fx_group_nodes *group, const fx_node
         desc.name = desc.target = "";
     }
     out->node = fx_arena_strdup(arena, desc.name);
-    out->target = fx_arena_strdup(arena, desc.target);
+    out->operator_name = fx_arena_strdup(arena, desc.target);
     out->depth = depth;
     out->is_judged = health[node].is_judged;
     out->is_bad = health[node].is_bad;
     out->rel_l2 = health[node].rel_l2;
-    return out->node != NULL && out->target != NULL;
+    return out->node != NULL && out->operator_name != NULL;
 }
 
 typedef struct selection {

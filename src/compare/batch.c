@@ -126,14 +126,14 @@ static bool in_shard(const fxtap_compare_options *options, size_t group)
 static fxtap_status prepare(fx_comparison *c, fx_batch **out)
 {
     *out = NULL;
-    fx_batch *batch = c->n_begun < c->n_groups ? create_batch(c) : NULL;
+    fx_batch *batch = c->n_begun < c->groups.n_items ? create_batch(c) : NULL;
     if (batch == NULL) {
-        return c->n_begun < c->n_groups ? FXTAP_E_NOMEM : FXTAP_OK;
+        return c->n_begun < c->groups.n_items ? FXTAP_E_NOMEM : FXTAP_OK;
     }
     fxtap_status status = FXTAP_OK;
-    while (c->n_begun < c->n_groups && batch->n_pairs < batch_pairs && status == FXTAP_OK) {
+    while (c->n_begun < c->groups.n_items && batch->n_pairs < batch_pairs && status == FXTAP_OK) {
         if (in_shard(c->options, c->n_begun)) {
-            status = add_group(batch, &c->groups[c->n_begun]);
+            status = add_group(batch, &c->groups.items[c->n_begun]);
         }
         c->n_begun++;
     }

@@ -4,8 +4,9 @@
 #ifndef FX_COMPARE_BATCH_H
 #define FX_COMPARE_BATCH_H
 
-#include "compare/execution.h"
 #include "compare/folder.h"
+#include "compare/report.h"
+#include "pair/execution.h"
 
 /* The two tensors of a pair: indices in the batch's lists, or FX_MISSING. */
 typedef struct fx_sources {
@@ -117,8 +118,6 @@ typedef struct fx_node_health {
 /* Golden's graph within FX_AROUND_HOPS of a node; `health` has one entry per node of the wiring. NULL: no memory. */
 const fxtap_neighbourhood *fx_neighbourhood(fx_arena *arena, const fx_group_nodes *group, const fx_wiring *wiring,
                                             const fx_node_health *health, size_t node);
-
-/* ---- literal.c ---- */
 
 /* ---- judge.c, run.c ---- */
 

@@ -5,8 +5,8 @@
 
 #include "compare/batch.h"
 #include "compare/link.h"
-#include "compare/map.h"
 #include "compare/undefined.h"
+#include "pair/map.h"
 #include "util/error.h"
 #include "util/float_mode.h"
 #include "util/memory.h"
@@ -26,6 +26,12 @@ void fxtap_compare_options_init(fxtap_compare_options *options)
     };
 }
 
+/* Rules of a later version are longer. */
+static const fxtap_rule *rule_at(const fxtap_compare_options *options, size_t i)
+{
+    return (const void *)((const char *)options->rules + i * options->rules->struct_size);
+}
+
 static fxtap_status check_options(const fxtap_compare_options *options)
 {
     if (options->struct_size < sizeof *options) {
@@ -36,13 +42,18 @@ static fxtap_status check_options(const fxtap_compare_options *options)
         return fx_error(FXTAP_E_INVALID, "shard %u of %u", options->shard, options->n_shards);
     }
     for (size_t i = 0; i < options->n_rules; i++) {
-        const char *dtype = options->rules[i].dtype;
+        const fxtap_rule *rule = rule_at(options, i);
+        if (rule->struct_size < sizeof *rule || rule->struct_size != options->rules->struct_size) {
+            return fx_error(FXTAP_E_INVALID, "rule %zu of %zu bytes, expected %zu (see fxtap_rule_init)", i,
+                            rule->struct_size, sizeof *rule);
+        }
+        const char *dtype = rule->dtype;
         if (dtype != NULL && fxtap_dtype_from_name(dtype) == FXTAP_DTYPE_NONE) {
             return fx_error(FXTAP_E_INVALID, "unknown dtype '%s'", dtype);
         }
-        if (options->rules[i].min_cosine > 1.0) {
+        if (rule->min_cosine > 1.0) {
             char text[FX_NUMBER_BYTES];
-            fx_double_digits(options->rules[i].min_cosine, 6, text);
+            fx_double_digits(rule->min_cosine, 6, text);
             return fx_error(FXTAP_E_INVALID, "cosine must be between 0 and 1, not %s", text);
         }
     }
@@ -58,12 +69,13 @@ static bool copy_text(fx_arena *arena, const char *text, const char **out)
 static fxtap_status copy_rules(fxtap_report *report, const fxtap_compare_options *options)
 {
     report->n_rules = options->n_rules;
-    report->rules = fx_arena_memdup(&report->arena, options->rules, options->n_rules * sizeof *options->rules);
+    report->rules = fx_arena_calloc(&report->arena, options->n_rules + 1, sizeof *report->rules);
     bool copied = report->rules != NULL;
     for (size_t i = 0; i < options->n_rules && copied; i++) {
         fxtap_rule *rule = &report->rules[i];
+        *rule = *rule_at(options, i);
         copied = copy_text(&report->arena, rule->dtype, &rule->dtype) &&
-                 copy_text(&report->arena, rule->target, &rule->target) &&
+                 copy_text(&report->arena, rule->operator_name, &rule->operator_name) &&
                  copy_text(&report->arena, rule->node, &rule->node);
     }
     return copied ? FXTAP_OK : FXTAP_E_NOMEM;
@@ -125,13 +137,13 @@ static fxtap_status begin(fx_comparison *c, fxtap_reader *golden, fxtap_reader *
         status = fx_map_load(&c->arena, c->options->map_path, &c->map);
     }
     if (status == FXTAP_OK) {
-        status = fx_sides_open(c, golden, target);
+        status = fx_sides_open(c->options, golden, target, &c->golden, &c->target);
     }
     if (status == FXTAP_OK) {
-        status = fx_side_check(c, &c->golden);
+        status = fx_side_check(c->options, &c->golden);
     }
     if (status == FXTAP_OK) {
-        status = fx_side_check(c, &c->target);
+        status = fx_side_check(c->options, &c->target);
     }
     if (status == FXTAP_OK && c->golden.n_steps == 0 && c->target.n_steps == 0) {
         status = fx_error_at(FXTAP_E_NOT_FOUND, fxtap_reader_path(golden), "no tensors to compare on either side");
@@ -172,6 +184,30 @@ static fxtap_status keep_explanation(fx_comparison *c)
     return c->report->explanation == NULL ? FXTAP_E_NOMEM : FXTAP_OK;
 }
 
+/* Adds the warnings of the side's reader to the report. */
+static fxtap_status add_warnings(fx_comparison *comparison, const fx_side *side, const char *which)
+{
+    for (size_t i = 0; i < fxtap_reader_warning_count(side->reader); i++) {
+        const char *line = fx_arena_printf(&comparison->arena, "%s: %s", which, fxtap_reader_warning(side->reader, i));
+        if (line == NULL || fx_report_warn(comparison->report, line) != FXTAP_OK) {
+            return FXTAP_E_NOMEM;
+        }
+    }
+    return FXTAP_OK;
+}
+
+static fxtap_status warn_of_map(const fx_comparison *c)
+{
+    const char **lines = NULL;
+    size_t n = 0;
+    fxtap_status status =
+        c->map == NULL ? FXTAP_OK : fx_map_warnings(c->map, c->options->map_path, &c->report->arena, &lines, &n);
+    for (size_t i = 0; i < n && status == FXTAP_OK; i++) {
+        status = fx_report_warn(c->report, lines[i]);
+    }
+    return status;
+}
+
 static fxtap_status complete(fx_comparison *c)
 {
     bool is_whole = c->options->n_shards == 0;
@@ -181,13 +217,13 @@ static fxtap_status complete(fx_comparison *c)
         status = add_details(c, is_whole);
     }
     if (status == FXTAP_OK && is_whole) { /* a shard sees only some of the names that a line may match */
-        status = fx_map_warn(c->map, c->options->map_path, c->report);
+        status = warn_of_map(c);
     }
     if (status == FXTAP_OK) {
-        status = fx_side_warnings(c, &c->golden, "golden");
+        status = add_warnings(c, &c->golden, "golden");
     }
     if (status == FXTAP_OK) {
-        status = fx_side_warnings(c, &c->target, "target");
+        status = add_warnings(c, &c->target, "target");
     }
     if (status == FXTAP_OK) {
         status = fx_warn_of_findings(c, &c->golden, "golden");
@@ -220,12 +256,18 @@ static fxtap_status check_pairs(const fx_comparison *c)
     return c->options->n_shards > 0 ? FXTAP_OK : fx_error(FXTAP_E_NOT_FOUND, "nothing to compare in the chosen parts");
 }
 
-static fxtap_status run(fx_comparison *c, fxtap_status (*pair_up)(fx_comparison *), fxtap_report **out)
+static fxtap_status run(fx_comparison *c, fxtap_status (*pair_up)(fx_groups *), fxtap_report **out)
 {
-    fxtap_status status = pair_up(c);
+    c->groups = (fx_groups){.arena = &c->arena, .options = c->options, .golden = &c->golden, .target = &c->target};
+    fxtap_status status = pair_up(&c->groups);
+    if (status == FXTAP_OK && !copy_text(&c->report->arena, c->groups.steps, &c->report->steps)) {
+        status = FXTAP_E_NOMEM;
+    }
     if (status == FXTAP_OK) {
         status = fx_run_batches(c);
     }
+    status = status == FXTAP_OK ? fxtap_reader_left_out(c->golden.reader) : status; /* steps are read by names here */
+    status = status == FXTAP_OK ? fxtap_reader_left_out(c->target.reader) : status;
     if (status == FXTAP_OK) {
         status = check_pairs(c);
     }
@@ -240,7 +282,7 @@ static fxtap_status run(fx_comparison *c, fxtap_status (*pair_up)(fx_comparison 
 }
 
 static fxtap_status compare(fxtap_reader *golden, fxtap_reader *target, const fxtap_compare_options *options,
-                            fxtap_status (*pair_up)(fx_comparison *), fxtap_report **out)
+                            fxtap_status (*pair_up)(fx_groups *), fxtap_report **out)
 {
     fxtap_status status = check_options(options);
     if (status != FXTAP_OK) {
@@ -260,7 +302,7 @@ static fxtap_status compare(fxtap_reader *golden, fxtap_reader *target, const fx
     fx_side_close(&c.target);
     fx_texts_clear(&c.texts);
     fxtap_buffer_clear(&c.explanation);
-    fx_free(c.groups);
+    fx_free(c.groups.items);
     fx_arena_clear(&c.arena);
     fxtap_report_free(c.report);
     return status;

@@ -199,7 +199,7 @@ fxtap_status fx_describe_origin(fx_batch *batch, fx_group_nodes *group, const fx
     bool is_input = pair->io == FXTAP_INPUT;
     bool is_other =
         node->golden != NULL && node->target != NULL && strcmp(node->golden->target, node->target->target) != 0;
-    origin->other_target = is_other ? fx_arena_strdup(arena, node->target->target) : NULL;
+    origin->other_operator = is_other ? fx_arena_strdup(arena, node->target->target) : NULL;
     if (!note_other_place(arena, node, origin)) {
         return FXTAP_E_NOMEM;
     }

@@ -3,9 +3,9 @@
  */
 #include <string.h>
 
-#include "compare/align.h"
 #include "compare/batch.h"
-#include "compare/places.h"
+#include "pair/align.h"
+#include "pair/places.h"
 #include "util/memory.h"
 
 static const char *keep(fx_texts *texts, const char *text)
@@ -19,7 +19,7 @@ static bool describe(fx_texts *texts, fxtap_pair *pair, const fxtap_tensor_info 
     const fxtap_node_info *node = tensor->node;
     pair->name = keep(texts, tensor->name);
     pair->node = node == NULL ? pair->name : keep(texts, node->name);
-    pair->target = keep(texts, node == NULL ? "" : node->target);
+    pair->operator_name = keep(texts, node == NULL ? "" : node->target);
     pair->source_file = keep(texts, node == NULL ? "" : node->source_file);
     pair->source_line = node == NULL ? 0 : node->source_line;
     pair->source_code = keep(texts, node == NULL ? "" : node->source_code);
@@ -28,7 +28,7 @@ static bool describe(fx_texts *texts, fxtap_pair *pair, const fxtap_tensor_info 
     pair->order = node == NULL ? 0 : node->order;
     pair->io = tensor->io;
     pair->detail = "";
-    return pair->name != NULL && pair->node != NULL && pair->target != NULL && pair->source_file != NULL &&
+    return pair->name != NULL && pair->node != NULL && pair->operator_name != NULL && pair->source_file != NULL &&
            pair->source_code != NULL && pair->module_path != NULL && pair->position != NULL;
 }
 

@@ -271,23 +271,6 @@ const char *fxtap_pairing_name(fxtap_pairing pairing)
     return (unsigned)pairing < FXTAP_PAIR_COUNT ? names[pairing] : "unknown";
 }
 
-const char *fxtap_evidence_name(size_t i)
-{
-    static const char *const names[] = {
-        "structure",      "map",
-        "value",          "near value",
-        "another value",  "operator",
-        "family",         "module",
-        "line",           "shape",
-        "inputs",         "readers",
-        "inputs against", "readers against",
-        "literals",       "name",
-        "order",          "roughly near value",
-        "result",
-    };
-    return i < sizeof names / sizeof names[0] ? names[i] : NULL;
-}
-
 double fx_only_value(const fxtap_stats *stats)
 {
     return stats->finite_count == 0 && stats->nan_count == 0 ? stats->max : stats->mean;

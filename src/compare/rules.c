@@ -58,7 +58,7 @@ static bool rule_matches(const fxtap_rule *rule, const fxtap_pair *pair, fxtap_d
     if (rule->dtype != NULL && fxtap_dtype_from_name(rule->dtype) != dtype) {
         return false;
     }
-    if (rule->target != NULL && !fxtap_glob_match(rule->target, pair->target)) {
+    if (rule->operator_name != NULL && !fxtap_glob_match(rule->operator_name, pair->operator_name)) {
         return false;
     }
     return rule->node == NULL || fxtap_glob_match(rule->node, pair->node) || fxtap_glob_match(rule->node, pair->name);

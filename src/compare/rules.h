@@ -6,8 +6,6 @@
 
 #include "fxtap/compare.h"
 
-/* A whole file of at most 4 MiB; on success out->bytes is never NULL. */
-fxtap_status fx_text_file_read(const char *path, fxtap_buffer *out);
 /* Parses the text of a rules file, for fxtap_rules_load(); `path` is for messages. */
 fxtap_status fx_rules_parse(const char *path, const char *text, size_t length, fxtap_rule **out, size_t *n_out);
 

@@ -14,6 +14,7 @@
 #include "util/error.h"
 #include "util/memory.h"
 #include "util/number.h"
+#include "util/text_file.h"
 #include "util/utf8.h"
 
 #define NOT_SET (-1.0)
@@ -38,7 +39,7 @@ typedef struct key_row {
 
 static const key_row keys[] = {
     {"dtype", offsetof(fxtap_rule, dtype), true, 0},
-    {"target", offsetof(fxtap_rule, target), true, 0},
+    {"target", offsetof(fxtap_rule, operator_name), true, 0},
     {"node", offsetof(fxtap_rule, node), true, 0},
     {"rtol", offsetof(fxtap_rule, rtol), false, INFINITY},
     {"atol", offsetof(fxtap_rule, atol), false, INFINITY},
@@ -52,7 +53,8 @@ static const key_row keys[] = {
 
 void fxtap_rule_init(fxtap_rule *rule)
 {
-    *rule = (fxtap_rule){.rtol = NOT_SET,
+    *rule = (fxtap_rule){.struct_size = sizeof *rule,
+                         .rtol = NOT_SET,
                          .atol = NOT_SET,
                          .min_cosine = NOT_SET,
                          .max_abs = NOT_SET,

@@ -183,7 +183,7 @@ fxtap_status fx_judging_begin(fx_batch *batch, fx_judging **out)
 /* The number of pairs is exact once all groups are paired; before that, it is extrapolated from the groups so far. */
 static uint64_t expected_pairs(const fx_comparison *c)
 {
-    double share = c->n_begun < c->n_groups ? (double)c->n_begun / (double)c->n_groups : 1.0;
+    double share = c->n_begun < c->groups.n_items ? (double)c->n_begun / (double)c->groups.n_items : 1.0;
     return (uint64_t)((double)c->n_paired / share);
 }
 

@@ -130,9 +130,9 @@ static void histogram_fields(fx_codec *c, fxtap_pair *pair)
 static void neighbour_fields(fx_codec *c, fxtap_neighbour *node)
 {
     fx_codec_text(c, &node->node);
-    fx_codec_text(c, &node->target);
+    fx_codec_text(c, &node->operator_name);
     node->node = node->node == NULL ? "" : node->node;
-    node->target = node->target == NULL ? "" : node->target;
+    node->operator_name = node->operator_name == NULL ? "" : node->operator_name;
     fx_codec_i32(c, &node->depth);
     fx_codec_bool(c, &node->is_judged);
     fx_codec_bool(c, &node->is_bad);
@@ -185,14 +185,14 @@ static void around_fields(fx_codec *c, fxtap_origin *origin)
 
 static void text_fields(fx_codec *c, fxtap_pair *pair)
 {
-    const char **texts[] = {&pair->name,        &pair->target_name, &pair->node,        &pair->target,
+    const char **texts[] = {&pair->name,        &pair->target_name, &pair->node,        &pair->operator_name,
                             &pair->position,    &pair->source_file, &pair->source_code, &pair->module_path,
                             &pair->golden_path, &pair->target_path, &pair->detail};
     for (size_t i = 0; i < N_OF(texts); i++) {
         fx_codec_text(c, texts[i]);
     }
-    const char **required[] = {&pair->name,        &pair->node,        &pair->target,      &pair->position,
-                               &pair->source_file, &pair->source_code, &pair->module_path, &pair->detail};
+    const char **required[] = {&pair->name,        &pair->node,        &pair->operator_name, &pair->position,
+                               &pair->source_file, &pair->source_code, &pair->module_path,   &pair->detail};
     for (size_t i = 0; i < N_OF(required); i++) {
         *required[i] = *required[i] == NULL ? "" : *required[i];
     }
@@ -290,7 +290,7 @@ void fx_origin_fields(fx_codec *c, fxtap_origin *origin, size_t *pair)
     fx_codec_double(c, &origin->output_error);
     fx_codec_double(c, &origin->growth);
     fx_codec_size(c, &origin->n_carried);
-    fx_codec_text(c, &origin->other_target);
+    fx_codec_text(c, &origin->other_operator);
     fx_codec_text(c, &origin->literal);
     fx_codec_text(c, &origin->between);
     fx_codec_text(c, &origin->between_source);
@@ -306,7 +306,7 @@ void fx_origin_fields(fx_codec *c, fxtap_origin *origin, size_t *pair)
 void fx_rule_fields(fx_codec *c, fxtap_rule *rule)
 {
     fx_codec_text(c, &rule->dtype);
-    fx_codec_text(c, &rule->target);
+    fx_codec_text(c, &rule->operator_name);
     fx_codec_text(c, &rule->node);
     double *values[] = {&rule->rtol, &rule->atol, &rule->min_cosine, &rule->max_abs, &rule->max_rel_l2, &rule->max_ulp};
     double_fields(c, values, N_OF(values));

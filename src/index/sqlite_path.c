@@ -10,11 +10,11 @@
 
 #include "util/memory.h"
 
-#define UNLOCKED_VFS "unix-none" /* SQLite's own */
-#define MOST_BYTES 480           /* leaves room for "-journal" */
-#define LOCK_FIRST 0x40000000    /* where SQLite's locks lie */
+#define UNLOCKED_VFS "unix-none" /* SQLite's name for it */
+#define MAX_BYTES 480            /* leaves space for "-journal" */
+#define LOCK_FIRST 0x40000000    /* where SQLite places its locks */
 #define LOCK_BYTES 512
-#define MOST_PROBES 1000
+#define MAX_PROBES 1000
 
 /* Keeps names unchanged: by default SQLite would resolve the link in /proc to the long path. */
 static int keep_name(sqlite3_vfs *vfs, const char *name, int capacity, char *out)
@@ -24,7 +24,7 @@ static int keep_name(sqlite3_vfs *vfs, const char *name, int capacity, char *out
     return written < capacity ? SQLITE_OK : SQLITE_CANTOPEN;
 }
 
-/* For writing through a long path, and for reading; each [0] with SQLite's locks, [1] without. */
+/* For writing through a long path, and for reading; index 0 uses SQLite's locks, index 1 none. */
 enum { LONG_PATH, READING, N_USES };
 static sqlite3_vfs own_vfs[N_USES][2];
 static int (*usual_open[2])(sqlite3_vfs *, const char *, sqlite3_file *, int, int *);
@@ -92,7 +92,7 @@ static int place_through_folder(const char *path, fx_sqlite_place *out)
     if (fd < 0) {
         return SQLITE_CANTOPEN;
     }
-    if (snprintf(out->path, sizeof out->path, "/proc/self/fd/%d%s", fd, slash) > MOST_BYTES) {
+    if (snprintf(out->path, sizeof out->path, "/proc/self/fd/%d%s", fd, slash) > MAX_BYTES) {
         close(fd);
         return SQLITE_CANTOPEN;
     }
@@ -105,14 +105,14 @@ static int find_place(const char *path, bool with_locks, bool is_read_only, fx_s
     size_t n_bytes = strlen(path);
     out->vfs = usual_names[!with_locks];
     out->folder_fd = -1;
-    if (is_read_only || n_bytes > MOST_BYTES) {
+    if (is_read_only || n_bytes > MAX_BYTES) {
         pthread_once(&once, register_vfs);
         if (registered != SQLITE_OK) {
             return registered;
         }
         out->vfs = own_names[is_read_only ? READING : LONG_PATH][!with_locks];
     }
-    if (n_bytes > MOST_BYTES) {
+    if (n_bytes > MAX_BYTES) {
         return place_through_folder(path, out);
     }
     memcpy(out->path, path, n_bytes + 1);
@@ -147,7 +147,7 @@ static int read_open_file(sqlite3_file *file, void *bytes, int n_bytes, int *n_o
 int fx_sqlite_read_head(const char *path, void *bytes, int n_bytes, int *n_out)
 {
     fx_sqlite_place place;
-    union { /* SQLite's own file systems need less than 200 bytes */
+    union { /* SQLite's own VFS files need less than 200 bytes */
         sqlite3_file file;
         max_align_t aligned;
         char bytes[1024];
@@ -181,7 +181,7 @@ static int make_probe(const char *path)
     size_t n_bytes = strlen(path) + 64;
     char *name = fx_alloc(n_bytes);
     int fd = -1;
-    for (int i = 0; name != NULL && i < MOST_PROBES; i++) {
+    for (int i = 0; name != NULL && i < MAX_PROBES; i++) {
         snprintf(name, n_bytes, "%s-probe-%lld-%d", path, (long long)getpid(), i);
         fd = open(name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
         if (fd >= 0 || errno != EEXIST) {

@@ -86,7 +86,7 @@ static size_t node_number(page *p, const fxtap_pair *pair)
         fxtap_buffer_printf(&source, "%s:%" PRId32, pair->source_file, pair->source_line);
     }
     fxtap_json_string(&json, NULL, pair->node);
-    text(p, &json, pair->target);
+    text(p, &json, pair->operator_name);
     buffered_text(p, &json, &source);
     text(p, &json, pair->source_code);
     text(p, &json, pair->module_path);
@@ -130,7 +130,7 @@ static void name(fxtap_json *json, const fxtap_pair *pair)
 {
     fxtap_buffer usual;
     fxtap_buffer_init(&usual);
-    fxtap_buffer_printf(&usual, "%s-%s.%s.%s", pair->node, pair->target, fx_io_name(pair->io), pair->position);
+    fxtap_buffer_printf(&usual, "%s-%s.%s.%s", pair->node, pair->operator_name, fx_io_name(pair->io), pair->position);
     bool is_usual = fxtap_buffer_status(&usual) == FXTAP_OK && strcmp(usual.bytes, pair->name) == 0;
     fxtap_json_string(json, NULL, is_usual ? NULL : pair->name);
     fxtap_buffer_clear(&usual);
@@ -354,7 +354,7 @@ static void write_around(fxtap_json *json, const fxtap_neighbourhood *around)
         const fxtap_neighbour *node = &around->nodes[i];
         fxtap_json_begin_array(json, NULL);
         fxtap_json_string(json, NULL, node->node);
-        fxtap_json_string(json, NULL, node->target);
+        fxtap_json_string(json, NULL, node->operator_name);
         fxtap_json_int(json, NULL, node->depth);
         fxtap_json_bool(json, NULL, node->is_judged);
         fxtap_json_bool(json, NULL, node->is_bad);
@@ -381,11 +381,12 @@ static void write_origins(fxtap_json *json, const page *p)
         const fxtap_origin *origin = &report->origins[i];
         fxtap_json_begin_object(json, NULL);
         fxtap_json_uint(json, "pair", p->row_of[origin->pair - report->pairs]);
-        fxtap_json_string(json, "reason", origin->pair->target[0] == '\0' ? "" : fx_origin_reason_text(origin->reason));
+        fxtap_json_string(json, "reason",
+                          origin->pair->operator_name[0] == '\0' ? "" : fx_origin_reason_text(origin->reason));
         fxtap_json_double(json, "input_error", origin->input_error);
         fxtap_json_double(json, "growth", origin->growth);
         fxtap_json_uint(json, "carried", origin->n_carried);
-        fxtap_json_string(json, "other", origin->other_target);
+        fxtap_json_string(json, "other", origin->other_operator);
         fxtap_json_string(json, "other_source", origin->other_source);
         fxtap_json_string(json, "other_code", origin->other_code);
         fxtap_json_string(json, "literal", origin->literal);

@@ -40,7 +40,7 @@ static void place(fxtap_json *json, const fxtap_pair *pair)
         fxtap_json_string(json, "target_name", pair->target_name);
     }
     fxtap_json_string(json, "node", pair->node);
-    fxtap_json_string(json, "target", pair->target);
+    fxtap_json_string(json, "target", pair->operator_name);
     fxtap_json_int(json, "rank", pair->rank);
     fxtap_json_uint(json, "graph", pair->graph);
     fxtap_json_int(json, "step", pair->step);
@@ -164,8 +164,8 @@ static void write_origin(fxtap_json *json, const fxtap_origin *origin)
     fxtap_json_uint(json, "carried_by", origin->n_carried);
     fxtap_json_string(json, "input", origin->input);
     fxtap_json_bool(json, "follows", origin->follows);
-    if (origin->other_target != NULL) {
-        fxtap_json_string(json, "other_target", origin->other_target);
+    if (origin->other_operator != NULL) {
+        fxtap_json_string(json, "other_target", origin->other_operator);
     }
     fxtap_json_string(json, "other_source", origin->other_source);
     fxtap_json_string(json, "other_code", origin->other_code);
@@ -212,7 +212,7 @@ static void write_rules(fxtap_json *json, const fxtap_report *report)
         const fxtap_rule *rule = &report->rules[i];
         fxtap_json_begin_object(json, NULL);
         fxtap_json_string(json, "dtype", rule->dtype);
-        fxtap_json_string(json, "target", rule->target);
+        fxtap_json_string(json, "target", rule->operator_name);
         fxtap_json_string(json, "node", rule->node);
         rule_number(json, "rtol", rule->rtol);
         rule_number(json, "atol", rule->atol);

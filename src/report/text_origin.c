@@ -21,6 +21,16 @@ static void call_place(const fx_page *p, const fxtap_pair *pair)
     fxtap_buffer_printf(p->out, "graph %" PRIu32 ", step %" PRId64, pair->graph, pair->step);
 }
 
+/* ", in target graph 3, step 1", if golden's numbers are others. */
+static void target_call_place(const fx_page *p, const fxtap_pair *pair)
+{
+    bool is_pair = pair->verdict != FXTAP_ONLY_GOLDEN && pair->verdict != FXTAP_ONLY_TARGET;
+    if (is_pair && (pair->target_graph != pair->graph || pair->target_step != pair->step)) {
+        fxtap_buffer_printf(p->out, "; in target graph %" PRIu32 ", step %" PRId64, pair->target_graph,
+                            pair->target_step);
+    }
+}
+
 static void place_lines(const fx_page *p, const fxtap_pair *pair)
 {
     if (pair->source_file[0] != '\0') {
@@ -45,6 +55,7 @@ static void place_lines(const fx_page *p, const fxtap_pair *pair)
     call_place(p, pair);
     fxtap_buffer_printf(p->out, ", %s ", fx_io_name(pair->io));
     fx_page_text(p, pair->position, p->width - 48, false);
+    target_call_place(p, pair);
     fxtap_buffer_text(p->out, "\n");
 }
 
@@ -219,17 +230,17 @@ static void heading(const fx_page *p, const fxtap_origin *origin, bool is_first)
         used += (int32_t)strlen(before) + fx_page_text(p, pair->node, p->width / 2, false);
         fx_page_colour(p, "0");
     }
-    if (pair->target[0] != '\0') {
+    if (pair->operator_name[0] != '\0') {
         fxtap_buffer_text(p->out, "  ");
-        fx_page_text(p, pair->target, p->width - used - 2, false);
+        fx_page_text(p, pair->operator_name, p->width - used - 2, false);
     }
-    if (origin->other_target != NULL) {
+    if (origin->other_operator != NULL) {
         fxtap_buffer_text(p->out, "\n        against ");
-        fx_page_text(p, origin->other_target, p->width - 40, false);
+        fx_page_text(p, origin->other_operator, p->width - 40, false);
         fxtap_buffer_text(p->out, " in target");
     }
     fxtap_buffer_text(p->out, "\n");
-    if (origin->pair->target[0] != '\0') { /* a plain file has no known inputs */
+    if (origin->pair->operator_name[0] != '\0') { /* a plain file has no known inputs */
         fxtap_buffer_printf(p->out, "        %s\n", fx_origin_reason_text(origin->reason));
     }
     int64_t step;
@@ -310,7 +321,7 @@ static void origin_block(const fx_page *p, const shown_origin *shown, bool is_fi
 static bool is_same_place(const fxtap_origin *a, const fxtap_origin *b)
 {
     return a->reason == b->reason && a->pair->graph == b->pair->graph && strcmp(a->pair->node, b->pair->node) == 0 &&
-           strcmp(a->pair->target, b->pair->target) == 0;
+           strcmp(a->pair->operator_name, b->pair->operator_name) == 0;
 }
 
 static bool are_weights_of_a_call(const fxtap_report *report, const fxtap_origin *a, const fxtap_origin *b)
@@ -326,12 +337,13 @@ typedef struct selection {
     size_t n_following;
 } selection;
 
-/* Counts an origin with the shown origin that represents it; false if there is none. */
+/* Counts an origin with the shown origin that represents it: the same place of another call, or (if it does not follow
+ * from an earlier call) another weight of the same call. False if there is none. */
 static bool is_represented(const fxtap_report *report, selection *chosen, const fxtap_origin *origin)
 {
     for (size_t i = 0; i < chosen->n_shown; i++) {
         shown_origin *shown = &chosen->shown[i];
-        if (are_weights_of_a_call(report, shown->origin, origin)) {
+        if (!origin->follows && are_weights_of_a_call(report, shown->origin, origin)) {
             shown->n_weights++;
             return true;
         }
@@ -347,10 +359,10 @@ static void choose(const fxtap_report *report, selection *out)
 {
     for (size_t i = 0; i < report->n_origins; i++) {
         const fxtap_origin *origin = &report->origins[i];
-        if (origin->follows) {
-            out->n_following++;
-        } else if (is_represented(report, out, origin)) {
+        if (is_represented(report, out, origin)) {
             continue;
+        } else if (origin->follows) {
+            out->n_following++;
         } else if (out->n_shown < SHOWN_ORIGINS) {
             out->shown[out->n_shown++] = (shown_origin){.origin = origin};
         } else {
@@ -363,7 +375,7 @@ static void choose(const fxtap_report *report, selection *out)
 
 static bool is_same_operator(const fxtap_pair *a, const fxtap_pair *b)
 {
-    return a->graph == b->graph && strcmp(a->node, b->node) == 0 && strcmp(a->target, b->target) == 0;
+    return a->graph == b->graph && strcmp(a->node, b->node) == 0 && strcmp(a->operator_name, b->operator_name) == 0;
 }
 
 /* Inserts a pair by its growth, keeping only the worst of each operator. Returns the new length. */

@@ -24,7 +24,7 @@ static void find_operator(const fxtap_pair *pair, char *out, size_t n_bytes)
     if (end != NULL) {
         snprintf(out, n_bytes, "%.*s", (int)(end - from - 1), from + 1);
     } else {
-        snprintf(out, n_bytes, "%s", pair->target);
+        snprintf(out, n_bytes, "%s", pair->operator_name);
     }
 }
 

@@ -34,7 +34,7 @@ static void source(fxtap_buffer *out, const fxtap_verify_place *place)
     X(graph, fxtap_buffer_printf(out, "%" PRIu32, r->place.graph))                                                     \
     X(step, fxtap_buffer_printf(out, "%" PRId64, r->place.step))                                                       \
     X(node, fxtap_buffer_text(out, r->place.node))                                                                     \
-    X(target, fxtap_buffer_text(out, r->place.target))                                                                 \
+    X(target, fxtap_buffer_text(out, r->place.operator_name))                                                          \
     X(slot, fxtap_buffer_text(out, r->place.slot))                                                                     \
     X(dtype, fxtap_buffer_text(out, fxtap_dtype_name(r->place.dtype)))                                                 \
     X(shape, fx_print_shape(out, r->place.ndim, r->place.shape, ","))                                                  \

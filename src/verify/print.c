@@ -38,11 +38,17 @@ fxtap_status fxtap_verification_print(const fxtap_verification *verification, co
     fx_float_mode callers = fx_float_mode_begin();
     fxtap_status status = FXTAP_OK;
     switch (options->format) {
+    case FXTAP_REPORT_TEXT:
+        fx_verification_print_text(verification, options, out);
+        break;
     case FXTAP_REPORT_JSON:
         fx_verification_print_json(verification, out);
         break;
     case FXTAP_REPORT_CSV:
         fx_verification_print_csv(verification, out);
+        break;
+    case FXTAP_REPORT_HTML:
+        fx_verification_print_html(verification, out);
         break;
     default:
         status = fx_error(FXTAP_E_INVALID, "report format %d is not known", (int)options->format);

@@ -73,7 +73,7 @@ static void place_fields(fx_codec *c, fxtap_verify_place *place)
     fx_codec_i64(c, &place->call);
     fx_codec_i64(c, &place->order);
     text_field(c, &place->node);
-    text_field(c, &place->target);
+    text_field(c, &place->operator_name);
     text_field(c, &place->slot);
     text_field(c, &place->source_file);
     fx_codec_i32(c, &place->source_line);

@@ -144,8 +144,9 @@ static fxtap_status keep_place(fxtap_verification *verification, const fxtap_ver
                                fxtap_verify_place *out)
 {
     *out = *place;
-    const char **texts[] = {&out->node,        &out->target,     &out->slot, &out->source_file, &out->source_function,
-                            &out->source_code, &out->module_path};
+    const char **texts[] = {&out->node,        &out->operator_name,   &out->slot,
+                            &out->source_file, &out->source_function, &out->source_code,
+                            &out->module_path};
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
         *texts[i] = keep(verification, *texts[i]);
         if (*texts[i] == NULL) {

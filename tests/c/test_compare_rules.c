@@ -1,4 +1,4 @@
-/* test_compare_rules.c - rules from a file: what is read, and which line is at fault where something cannot be. */
+/* test_compare_rules.c - rules from a file: their values, and the line that an error reports. */
 #include "support_cmocka.h"
 
 #include <stdio.h>
@@ -34,7 +34,7 @@ static void every_key_is_read(void **state)
                      FXTAP_OK);
     assert_int_equal(n_rules, 2);
     assert_string_equal(rules[0].dtype, "torch.float16");
-    assert_string_equal(rules[0].target, "aten.*\\d");
+    assert_string_equal(rules[0].operator_name, "aten.*\\d");
     assert_string_equal(rules[0].node, "a\xc3\xa9\t\"");
     assert_true(rules[0].rtol == 1e-3 && rules[0].atol == 0.5 && rules[0].min_cosine == 0.99);
     assert_true(rules[0].max_abs == 1000 && rules[0].max_rel_l2 == 25 && rules[0].max_ulp == 4);
