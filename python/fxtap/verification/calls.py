@@ -33,6 +33,7 @@ class Call:
     rank: int
     graph: int
     step: int
+    number: int  # of the graph's call in its process, -1 if not known
     node: Node
     record: Record
     slots: Slots
@@ -79,7 +80,7 @@ def _literals(node: Node, record: Record) -> str:
     return node.literals
 
 
-def _steps(dump: DumpReader, selection: Selection) -> Iterator[tuple[GraphReader, int]]:
+def _steps(dump: DumpReader, selection: Selection) -> Iterator[tuple[GraphReader, int, int]]:
     """Return graphs and steps in the order of their calls."""
     for rank in dump.ranks:
         if selection.rank not in (-1, rank.rank):
@@ -91,8 +92,8 @@ def _steps(dump: DumpReader, selection: Selection) -> Iterator[tuple[GraphReader
             for step in graph.steps
             if step.state == "whole" and selection.step in (-1, step.step)
         ]
-        for _, _, step, graph in sorted(found, key=lambda entry: entry[:3]):
-            yield graph, step
+        for number, _, step, graph in sorted(found, key=lambda entry: entry[:3]):
+            yield graph, step, number
 
 
 def _rows_of_nodes(columns: dict[str, list[Any]], world_size: int) -> dict[int, list[int]]:
@@ -114,12 +115,12 @@ def find_calls(dump: DumpReader, selection: Selection) -> Iterator[Call]:
     """
     records: dict[tuple[int, int], Record] = {}
     is_empty = True
-    for graph, step in _steps(dump, selection):
+    for graph, step, number in _steps(dump, selection):
         key = (graph.rank._index, graph.graph)
         record = records.get(key)
         if record is None:
             record = records[key] = Record(graph.record)
-        for call in _calls_of_step(dump, graph, step, record, selection.op):
+        for call in _calls_of_step(dump, graph, (step, number), record, selection.op):
             is_empty = False
             yield call
     if is_empty:
@@ -129,12 +130,12 @@ def find_calls(dump: DumpReader, selection: Selection) -> Iterator[Call]:
         raise LookupError(f"no operator calls in {dump.path}")
 
 
-def _calls_of_step(dump: DumpReader, graph: GraphReader, step: int, record: Record, op: str | None) -> Iterator[Call]:
+def _calls_of_step(dump: DumpReader, graph: GraphReader, step: tuple[int, int], record: Record, op: str | None) -> Iterator[Call]:
     rank = graph.rank
-    place = {"run": graph.run, "rank": rank.rank, "graph": graph.graph, "step": step}
+    place = {"run": graph.run, "rank": rank.rank, "graph": graph.graph, "step": step[0]}
     tensors = dump._reader.tensors(**place)
     columns = tensors.columns()
     chosen = None if op is None else set(dump._reader.tensors(**place, pattern=op).columns()["order"])
     for order, rows in _rows_of_nodes(columns, rank.world_size).items():
         if (chosen is None or order in chosen) and order < len(record.nodes):
-            yield Call(rank.rank, graph.graph, step, record.nodes[order], record, Slots(tensors, columns, rows))
+            yield Call(rank.rank, graph.graph, *step, record.nodes[order], record, Slots(tensors, columns, rows))
