@@ -121,9 +121,9 @@ static double usual_size(const fx_judgement *j)
 static bool has_own_outliers(const fx_judgement *j)
 {
     uint64_t n_shared = j->has_third ? j->third.outliers : 0;
-    bool is_more = (double)j->error.outliers > OUTLIER_FACTOR * (double)n_shared &&
-                   j->error.max_ratio > FX_ROUNDING_REACH * usual_size(j);
-    return is_more || (n_shared > 0 && j->error.max_ratio > FX_ROUNDING_REACH * j->third.max_ratio);
+    bool are_more = (double)j->error.outliers > OUTLIER_FACTOR * (double)n_shared &&
+                    j->error.max_ratio > FX_ROUNDING_REACH * usual_size(j);
+    return are_more || (n_shared > 0 && j->error.max_ratio > FX_ROUNDING_REACH * j->third.max_ratio);
 }
 
 /* More values far off, or not finite on one side, than this machine's kernel has, or an error that is too large. */
