@@ -2,14 +2,13 @@
 
 python bench/verify.py --clean [--only PATTERN] [--keep FOLDER] [--json FILE]
 python bench/verify.py --faults N [--only PATTERN] [--keep FOLDER] [--json FILE]
-python bench/verify.py --programs N [--keep FOLDER]
 python bench/verify.py --speed
 
 --clean verifies small models in every dtype, mode and setting against themselves; any accusation is a false alarm.
---faults plants faults into kernels while such a dump is written; --programs changes graphs, and writes pairs of dumps
-for a comparison of programs. --only selects sessions by a shell pattern on MODEL-DTYPE-MODE. Each prints a line for
-each dump, then how far the figures are from their limits. The exit status is 1 if an operator is accused that is
-right, or a planted fault is missed.
+--faults plants faults into kernels while such a dump is written. --only selects sessions by a shell pattern on
+MODEL-DTYPE-MODE. Each prints a line for each dump or fault, then how far the figures are from their limits. --speed
+measures the time. The exit status is 1 if an operator is accused that is right, a planted fault is missed, or a target
+of time is missed.
 """
 
 from __future__ import annotations
@@ -39,6 +38,7 @@ import torch
 
 import fxtap
 from verify_faults import KINDS, STATES, Fault, Saboteur, draw_faults, run
+from verify_speed import speed
 from verify_models import Session, corpus, make_dumps, settings_of
 
 ACCUSED = ("wrong", "biased")
@@ -254,12 +254,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--clean", action="store_true")
     parser.add_argument("--faults", type=int, metavar="N")
+    parser.add_argument("--speed", action="store_true")
     parser.add_argument("--only", default="*")
     parser.add_argument("--keep", metavar="FOLDER", help="keep the dumps, and use those that exist")
     parser.add_argument("--json", metavar="FILE", help="write all operators, or all planted faults")
     options = parser.parse_args()
-    if not options.clean and options.faults is None:
-        parser.error("nothing to do: use --clean or --faults N")
+    if not (options.clean or options.speed or options.faults is not None):
+        parser.error("nothing to do: use --clean, --faults N or --speed")
     torch.set_num_threads(1)
     logging.disable(logging.WARNING)
     warnings.simplefilter("ignore")
@@ -270,6 +271,8 @@ def main() -> int:
         if options.faults is not None:
             missed, rows = faults(options.only, folder, options.faults, options.keep is None)
             status += missed
+        if options.speed:
+            status += not speed(folder)
     print(f"{time.perf_counter() - began:.0f} s")
     if options.json is not None:
         Path(options.json).write_text(json.dumps(rows, indent=1) + "\n")
