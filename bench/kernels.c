@@ -1,5 +1,5 @@
 /*
- * kernels.c - GB/s of each kernel on one core, per level, beside the plain read of the same bytes.
+ * kernels.c - GB/s of each kernel on one core, per level, compared with a plain read of the same bytes.
  *
  * Build: cmake -DFXTAP_BENCH=ON, target bench_kernels. Run: bench_kernels [MIB [REPEATS [LEVEL [DTYPE]]]]. Bytes are
  * those read (both inputs of a difference); the best repeat counts. Small sizes measure the kernels, large ones the

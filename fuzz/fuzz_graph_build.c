@@ -29,7 +29,7 @@ typedef struct builder {
     fxtap_value values[MAX_VALUES];
     size_t n_values;
     size_t n_nodes;
-    char text[64]; /* the last one selected */
+    char text[64]; /* the most recently selected one */
 } builder;
 
 static const char *const targets[] = {"aten.add.Tensor",
@@ -106,7 +106,7 @@ static uint8_t next(cursor *c)
     return *c->at++;
 }
 
-/* A text of the table, or bytes of the input, the first of which is the length. */
+/* A text from the table, or bytes of the input, preceded by their length. */
 static const char *draw_text(builder *b, cursor *c)
 {
     uint8_t which = next(c);

@@ -1,5 +1,5 @@
 /*
- * graph_use.h - everything that is done with a graph, and what has to hold of it; for the harnesses that make graphs.
+ * graph_use.h - uses a graph in every way and checks its invariants; for the harnesses that create graphs.
  */
 #ifndef FUZZ_GRAPH_USE_H
 #define FUZZ_GRAPH_USE_H
@@ -10,7 +10,7 @@
 #include "fxtap/print.h"
 #include "graph/record.h"
 
-/* Text is written for each unit of weight that a graph may have; more is a fault. */
+/* Bytes of text allowed for each unit of weight of a graph; more is a fault. */
 #define BYTES_A_WEIGHT 1024
 
 static inline void use_text(const fxtap_graph *graph, fxtap_buffer *out)
@@ -67,7 +67,7 @@ static inline void use_graph(const fxtap_graph *graph, unsigned hops)
     if (fxtap_graph_serialise(graph, &bytes, &n_bytes) != FXTAP_OK ||
         fxtap_graph_deserialise(bytes, n_bytes, &copy) != FXTAP_OK ||
         fxtap_graph_serialise(copy, &again, &n_again) != FXTAP_OK) {
-        abort(); /* what was built can be written, and read again */
+        abort(); /* a graph that was built can be serialised and read back */
     }
     fxtap_hash128 strict_copy = fxtap_graph_strict_key(copy), structural_copy = fxtap_graph_structural_key(copy);
     if (n_again != n_bytes || memcmp(bytes, again, n_bytes) != 0 || memcmp(&strict, &strict_copy, sizeof strict) != 0 ||

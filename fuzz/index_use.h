@@ -1,5 +1,6 @@
-/* index_use.h - a dump whose only file is its index, and all that the reader does with it; for the harnesses of the
- * index. */
+/*
+ * index_use.h - a dump whose only file is its index, and all uses of it by the reader; for the harnesses of the index.
+ */
 #ifndef FUZZ_INDEX_USE_H
 #define FUZZ_INDEX_USE_H
 

@@ -359,10 +359,8 @@ static int check_dump(const char *path, const check_options *options)
         return end_interrupted();
     }
     int result = status == FXTAP_OK ? report(reader, check, options) : report_library_error();
-    print_warnings(reader);
     fxtap_check_free(check);
-    fxtap_reader_close(reader);
-    return result;
+    return close_dump(reader, result);
 }
 
 int cmd_check(int argc, char **argv)

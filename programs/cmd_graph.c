@@ -340,9 +340,7 @@ static int run(const command_usage *usage, graph_options *options, char **operan
         return EXIT_TROUBLE;
     }
     result = print_chosen(reader, options);
-    print_warnings(reader);
-    fxtap_reader_close(reader);
-    return result;
+    return close_dump(reader, result);
 }
 
 int cmd_graph(int argc, char **argv)

@@ -423,7 +423,7 @@ static int print_for_people(fxtap_reader *reader, const ls_options *options)
         return EXIT_TROUBLE;
     } else if (n_graphs > 1 && !is_detailed) {
         print_overview(&out, reader, options, graphs, n_graphs);
-    } else if (n_graphs == 0) {
+    } else if (n_graphs == 0 && fxtap_reader_left_out(reader) == FXTAP_OK) {
         fxtap_buffer_text(&out, "no graphs\n");
     }
     for (size_t i = 0; i < n_graphs && result == EXIT_SUCCESS && (n_graphs == 1 || is_detailed); i++) {
@@ -458,9 +458,7 @@ static int list_dump(const char *path, const ls_options *options)
                  : options->json            ? ls_print_json(reader, options)
                  : options->csv             ? ls_print_csv(reader, options)
                                             : print_for_people(reader, options);
-    print_warnings(reader);
-    fxtap_reader_close(reader);
-    return result;
+    return close_dump(reader, result);
 }
 
 int cmd_ls(int argc, char **argv)

@@ -463,9 +463,7 @@ static int show(const char *path, const char *name, const show_options *options)
     if (found.node != NULL) {
         result = print_node(reader, options, &found);
     }
-    print_warnings(reader);
-    fxtap_reader_close(reader);
-    return result;
+    return close_dump(reader, result);
 }
 
 int cmd_show(int argc, char **argv)

@@ -60,6 +60,10 @@ static void take_one_of_many(text_list *list, const char *text)
 static bool take_value(const command_usage *usage, const option_spec *option, const char *text, int *status_out)
 {
     option_pair *pair = option->target;
+    if (text != NULL && text[0] == '\0') {
+        *status_out = usage_error(usage->command, "--%s needs a value, not \"\"", option->name);
+        return false;
+    }
     switch (option->kind) {
     case OPTION_HEADING:
     case OPTION_REST:

@@ -16,11 +16,14 @@ fxtap_reader *open_dump(const char *path)
     return reader;
 }
 
-void print_warnings(const fxtap_reader *reader)
+int close_dump(fxtap_reader *reader, int result)
 {
     for (size_t i = 0; i < fxtap_reader_warning_count(reader); i++) {
         report_error("warning: %s", fxtap_reader_warning(reader, i));
     }
+    bool is_whole = fxtap_reader_left_out(reader) == FXTAP_OK;
+    fxtap_reader_close(reader);
+    return result == EXIT_SUCCESS && !is_whole ? EXIT_TROUBLE : result;
 }
 
 fxtap_tensor_query query_of(const selection *chosen)
@@ -40,14 +43,56 @@ static bool is_selected(const fxtap_reader *reader, const selection *chosen, con
     return (chosen->rank < 0 || rank == chosen->rank) && (chosen->graph < 0 || (int64_t)graph->graph == chosen->graph);
 }
 
-static void complain_of_selection(const selection *chosen, const char *path)
+typedef struct number_range {
+    int64_t first, last; /* -1: empty */
+} number_range;
+
+static void widen(number_range *range, int64_t value)
 {
-    if (chosen->graph >= 0) {
-        report_error("no graph %lld in %s", (long long)chosen->graph, path);
-    } else if (chosen->rank >= 0) {
-        report_error("no rank %lld in %s", (long long)chosen->rank, path);
-    } else if (chosen->run > 0) {
-        report_error("no run %lld in %s", (long long)chosen->run, path);
+    range->first = range->first < 0 || (value >= 0 && value < range->first) ? value : range->first;
+    range->last = value > range->last ? value : range->last;
+}
+
+static void complain_of_number(const fxtap_reader *reader, const char *what, int64_t wanted, const number_range *there)
+{
+    char has[64] = "the dump has none";
+    if (there->first >= 0 && there->first == there->last) {
+        snprintf(has, sizeof has, "the dump has %s %lld", what, (long long)there->first);
+    } else if (there->first >= 0) {
+        snprintf(has, sizeof has, "the dump has %ss %lld to %lld", what, (long long)there->first,
+                 (long long)there->last);
+    }
+    report_error("no %s %lld in %s: %s", what, (long long)wanted, fxtap_reader_path(reader), has);
+}
+
+/* Names the first of run, rank and graph that no graph has together with those before it. */
+static void complain_of_selection(fxtap_reader *reader, const selection *chosen)
+{
+    static const char *const names[] = {"run", "rank", "graph"};
+    const int64_t wanted[] = {chosen->run > 0 ? chosen->run : -1, chosen->rank, chosen->graph};
+    const fxtap_graph_info *const *all;
+    size_t n_all;
+    if (fxtap_reader_graphs(reader, chosen->run > 0 ? -1 : 0, &all, &n_all) != FXTAP_OK) {
+        report_library_error();
+        return;
+    }
+    for (size_t part = 0; part < 3; part++) {
+        number_range there = {-1, -1};
+        bool is_found = wanted[part] < 0;
+        for (size_t i = 0; i < n_all; i++) {
+            const int64_t own[] = {all[i]->run > 0 ? all[i]->run : -1, fxtap_reader_rank(reader, all[i]->rank_i)->rank,
+                                   all[i]->graph};
+            bool is_one = (part < 1 || wanted[0] < 0 || own[0] == wanted[0]) &&
+                          (part < 2 || wanted[1] < 0 || own[1] == wanted[1]);
+            if (is_one) {
+                widen(&there, own[part]);
+                is_found |= own[part] == wanted[part];
+            }
+        }
+        if (!is_found) {
+            complain_of_number(reader, names[part], wanted[part], &there);
+            return;
+        }
     }
 }
 
@@ -67,7 +112,7 @@ bool select_graphs(fxtap_reader *reader, const selection *chosen, const fxtap_gr
     }
     bool is_selective = chosen->graph >= 0 || chosen->rank >= 0 || chosen->run > 0;
     if (n == 0 && is_selective) {
-        complain_of_selection(chosen, fxtap_reader_path(reader));
+        complain_of_selection(reader, chosen);
         free(meant);
         return false;
     }
@@ -78,9 +123,9 @@ bool select_graphs(fxtap_reader *reader, const selection *chosen, const fxtap_gr
 
 /* Sets the range of the steps of the graphs; returns whether the requested step exists. */
 static bool find_step(fxtap_reader *reader, int64_t step, const fxtap_graph_info *const *graphs, size_t n_graphs,
-                      int64_t *first_out, int64_t *last_out)
+                      number_range *out)
 {
-    *first_out = *last_out = -1;
+    *out = (number_range){-1, -1};
     for (size_t i = 0; i < n_graphs; i++) {
         const fxtap_step_info *const *steps;
         size_t n = 0;
@@ -91,9 +136,7 @@ static bool find_step(fxtap_reader *reader, int64_t step, const fxtap_graph_info
             if (steps[j]->step == step) {
                 return true;
             }
-            *last_out = steps[j]->step > *last_out ? steps[j]->step : *last_out;
-            *first_out =
-                *first_out < 0 || (steps[j]->step >= 0 && steps[j]->step < *first_out) ? steps[j]->step : *first_out;
+            widen(out, steps[j]->step);
         }
     }
     return false;
@@ -102,14 +145,9 @@ static bool find_step(fxtap_reader *reader, int64_t step, const fxtap_graph_info
 bool check_selection(fxtap_reader *reader, const selection *chosen, bool with_skipped,
                      const fxtap_graph_info *const *graphs, size_t n_graphs)
 {
-    int64_t first, last;
-    if (chosen->step >= 0 && !find_step(reader, chosen->step, graphs, n_graphs, &first, &last)) {
-        char there[64] = "the dump has none";
-        if (first >= 0) {
-            snprintf(there, sizeof there, first == last ? "the dump has step %lld" : "the dump has steps %lld to %lld",
-                     (long long)first, (long long)last);
-        }
-        report_error("no step %lld in %s: %s", (long long)chosen->step, fxtap_reader_path(reader), there);
+    number_range there;
+    if (chosen->step >= 0 && !find_step(reader, chosen->step, graphs, n_graphs, &there)) {
+        complain_of_number(reader, "step", chosen->step, &there);
         return false;
     }
     if (chosen->pattern != NULL &&

@@ -33,8 +33,11 @@ typedef struct selection {
 /* Returns an open reader, or NULL after printing an error. */
 fxtap_reader *open_dump(const char *path);
 
-/* Prints the reader's warnings to stderr, each once; call before the program exits. */
-void print_warnings(const fxtap_reader *reader);
+/*
+ * Prints the reader's warnings to stderr, each once, and closes it. Returns `result`, or EXIT_TROUBLE in place of
+ * EXIT_SUCCESS if a part of the dump could not be read.
+ */
+int close_dump(fxtap_reader *reader, int result);
 
 fxtap_tensor_query query_of(const selection *chosen);
 

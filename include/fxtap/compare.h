@@ -48,6 +48,7 @@ typedef enum fxtap_verdict {
     FXTAP_VERDICT_COUNT = 12
 } fxtap_verdict;
 
+/* Pinned: JSON, CSV and HTML contain their names. */
 typedef enum fxtap_pairing {
     FXTAP_PAIR_NONE = 0,
     FXTAP_PAIR_EXACT = 1,  /* equal graphs, or equal names and operators */
@@ -61,6 +62,7 @@ typedef enum fxtap_pairing {
 
 /* One rule; a later rule that matches wins over an earlier one. Negative numbers mean "not set". */
 typedef struct fxtap_rule {
+    size_t struct_size;
     const char *dtype;         /* torch's name, "float16"; NULL: any */
     const char *operator_name; /* glob; NULL: any */
     const char *node;          /* glob on node or tensor name; NULL: any */
@@ -72,7 +74,7 @@ typedef struct fxtap_rule {
     double max_ulp; /* --max-ulp */
 } fxtap_rule;
 
-/* Sets every field to "any" or "not set"; {0} does not. */
+/* Sets struct_size, and every field to "any" or "not set"; {0} does not. */
 FXTAP_API void fxtap_rule_init(fxtap_rule *rule);
 
 /*
@@ -179,6 +181,7 @@ typedef struct fxtap_pair {
     const fxtap_histograms *histograms;             /* NULL except for origins and the worst pairs */
 } fxtap_pair;
 
+/* Pinned: JSON and HTML contain their names. */
 typedef enum fxtap_origin_reason {
     FXTAP_ORIGIN_OPERATOR = 1, /* inputs agree, output differs */
     FXTAP_ORIGIN_INPUT = 2,    /* a graph input already differs */
@@ -241,7 +244,8 @@ typedef struct fxtap_group { /* one pair of steps of one pair of graphs */
 
 /*
  * FXTAP_E_INVALID (options, map file), FXTAP_E_NOT_FOUND (neither side has a tensor, or one has no tensor of the
- * requested run, rank, graph or step), FXTAP_E_CANCELLED, ...
+ * requested run, rank, graph or step), FXTAP_E_IO (a folder of the requested part cannot be read),
+ * FXTAP_E_CANCELLED, ...
  */
 FXTAP_API fxtap_status fxtap_compare(fxtap_reader *golden, fxtap_reader *target, const fxtap_compare_options *options,
                                      fxtap_report **out);

@@ -36,13 +36,13 @@ typedef enum fxtap_origin_kind {
 } fxtap_origin_kind;
 
 /*
- * FXTAP_E_IO, FXTAP_E_NOT_FOUND (nothing there that can be read), FXTAP_E_UNSUPPORTED (its indexes are all
- * from the future; where some are, their ranks are read by names, with a warning).
+ * FXTAP_E_IO; FXTAP_E_NOT_FOUND if there is nothing to read; FXTAP_E_UNSUPPORTED if all indexes have a later version
+ * (if only some have, their ranks are read by file names, with a warning).
  *
- * Indexes are opened when they are needed. One that is foreign, damaged or may not be read is left out with a warning,
- * and its rank read by names. One that could not be read just now (locked by another process for over 2 s: errno EBUSY;
- * a device that failed, no descriptors or no memory left) makes the function fail with FXTAP_E_IO or FXTAP_E_NOMEM; the
- * reader stays as it was, and the call may be repeated.
+ * Indexes are opened when they are needed. If one is foreign, damaged or not readable for this user, its rank is read
+ * by file names, with a warning. If an error may be temporary (locked by another process for over 2 s: errno EBUSY; a
+ * device error; no descriptors or memory left), the function fails with FXTAP_E_IO or FXTAP_E_NOMEM, the reader is
+ * unchanged, and the call may be repeated.
  */
 FXTAP_API fxtap_status fxtap_reader_open(const char *path, fxtap_reader **out);
 /* The same with FXTAP_READ_ flags of fxtap/npy.h, which hold for every file that is read through it. */
@@ -55,6 +55,11 @@ FXTAP_API uint32_t fxtap_reader_flags(const fxtap_reader *reader);   /* as given
 /* One line for each thing that could not be read as it should (an unreadable index, ...). */
 FXTAP_API size_t fxtap_reader_warning_count(const fxtap_reader *reader);
 FXTAP_API const char *fxtap_reader_warning(const fxtap_reader *reader, size_t i);
+/*
+ * FXTAP_OK, or FXTAP_E_IO with the message and errno of the first folder that exists but could not be read: it was left
+ * out, with a warning, so that what was returned is only a part of the dump.
+ */
+FXTAP_API fxtap_status fxtap_reader_left_out(const fxtap_reader *reader);
 
 /* ---- ranks, runs, graphs, steps, nodes: in order, loaded when first asked for ---- */
 
@@ -222,7 +227,6 @@ FXTAP_API fxtap_status fxtap_reader_query_steps(fxtap_reader *reader, const fxta
 FXTAP_API fxtap_status fxtap_tensor_list_create(fxtap_tensor_list **out);
 FXTAP_API fxtap_status fxtap_reader_list_step(fxtap_reader *reader, const fxtap_step_info *step,
                                               const fxtap_tensor_query *query, fxtap_tensor_list *list);
-/* To be called before this process begins to write into the dump, if a killed process may have left a log there. */
 FXTAP_API void fxtap_reader_release(fxtap_reader *reader);
 
 /*

@@ -26,6 +26,12 @@ void fxtap_compare_options_init(fxtap_compare_options *options)
     };
 }
 
+/* Rules of a later version are longer. */
+static const fxtap_rule *rule_at(const fxtap_compare_options *options, size_t i)
+{
+    return (const void *)((const char *)options->rules + i * options->rules->struct_size);
+}
+
 static fxtap_status check_options(const fxtap_compare_options *options)
 {
     if (options->struct_size < sizeof *options) {
@@ -36,13 +42,18 @@ static fxtap_status check_options(const fxtap_compare_options *options)
         return fx_error(FXTAP_E_INVALID, "shard %u of %u", options->shard, options->n_shards);
     }
     for (size_t i = 0; i < options->n_rules; i++) {
-        const char *dtype = options->rules[i].dtype;
+        const fxtap_rule *rule = rule_at(options, i);
+        if (rule->struct_size < sizeof *rule || rule->struct_size != options->rules->struct_size) {
+            return fx_error(FXTAP_E_INVALID, "rule %zu of %zu bytes, expected %zu (see fxtap_rule_init)", i,
+                            rule->struct_size, sizeof *rule);
+        }
+        const char *dtype = rule->dtype;
         if (dtype != NULL && fxtap_dtype_from_name(dtype) == FXTAP_DTYPE_NONE) {
             return fx_error(FXTAP_E_INVALID, "unknown dtype '%s'", dtype);
         }
-        if (options->rules[i].min_cosine > 1.0) {
+        if (rule->min_cosine > 1.0) {
             char text[FX_NUMBER_BYTES];
-            fx_double_digits(options->rules[i].min_cosine, 6, text);
+            fx_double_digits(rule->min_cosine, 6, text);
             return fx_error(FXTAP_E_INVALID, "cosine must be between 0 and 1, not %s", text);
         }
     }
@@ -58,10 +69,11 @@ static bool copy_text(fx_arena *arena, const char *text, const char **out)
 static fxtap_status copy_rules(fxtap_report *report, const fxtap_compare_options *options)
 {
     report->n_rules = options->n_rules;
-    report->rules = fx_arena_memdup(&report->arena, options->rules, options->n_rules * sizeof *options->rules);
+    report->rules = fx_arena_calloc(&report->arena, options->n_rules + 1, sizeof *report->rules);
     bool copied = report->rules != NULL;
     for (size_t i = 0; i < options->n_rules && copied; i++) {
         fxtap_rule *rule = &report->rules[i];
+        *rule = *rule_at(options, i);
         copied = copy_text(&report->arena, rule->dtype, &rule->dtype) &&
                  copy_text(&report->arena, rule->operator_name, &rule->operator_name) &&
                  copy_text(&report->arena, rule->node, &rule->node);
@@ -254,6 +266,8 @@ static fxtap_status run(fx_comparison *c, fxtap_status (*pair_up)(fx_groups *), 
     if (status == FXTAP_OK) {
         status = fx_run_batches(c);
     }
+    status = status == FXTAP_OK ? fxtap_reader_left_out(c->golden.reader) : status; /* steps are read by names here */
+    status = status == FXTAP_OK ? fxtap_reader_left_out(c->target.reader) : status;
     if (status == FXTAP_OK) {
         status = check_pairs(c);
     }

@@ -53,7 +53,8 @@ static const key_row keys[] = {
 
 void fxtap_rule_init(fxtap_rule *rule)
 {
-    *rule = (fxtap_rule){.rtol = NOT_SET,
+    *rule = (fxtap_rule){.struct_size = sizeof *rule,
+                         .rtol = NOT_SET,
                          .atol = NOT_SET,
                          .min_cosine = NOT_SET,
                          .max_abs = NOT_SET,

@@ -128,7 +128,7 @@ static fx_val read_text(fx_reader *r)
     if (*r->at != 0) {
         r->at++;
     } else {
-        bad(r, "no end of the text");
+        bad(r, "unterminated string");
     }
     return value;
 }
@@ -250,7 +250,7 @@ static fx_val read_call(fx_reader *r, const char *callee, size_t length)
     }
     fx_val value = NONE;
     if (!fx_call_function(r, callee, length, args, n_args, &value)) {
-        bad(r, "no such function");
+        bad(r, "unknown function");
     }
     return value;
 }
@@ -285,7 +285,7 @@ static fx_val read_name(fx_reader *r)
     const char *text = name(r, &length);
     fx_val value = NONE;
     if (length == 0) {
-        bad(r, "no expression");
+        bad(r, "expected an expression");
         r->at += *r->at != 0;
         return NONE;
     }
@@ -301,7 +301,7 @@ static fx_val read_name(fx_reader *r)
         return value;
     }
     if (!fx_call_function(r, text, length, NULL, 0, &value)) {
-        bad(r, "no such name");
+        bad(r, "undefined name");
     }
     return value;
 }
@@ -311,7 +311,8 @@ static fx_val read_name(fx_reader *r)
 static fx_val slice_of(fx_reader *r, const fx_val *list, const fx_val *from, const fx_val *to)
 {
     if (list->kind != FX_VAL_LIST && list->kind != FX_VAL_TUPLE) {
-        fx_lower_raise(r->lower, "a slice of what is no list"); /* an invalid argument in a hand-made graph */
+        fx_lower_raise(r->lower,
+                       "cannot slice a value that is not a list"); /* an invalid argument in a hand-made graph */
         return NONE;
     }
     int64_t n = (int64_t)list->u.list.n;
@@ -422,7 +423,7 @@ static fx_val list_arithmetic(fx_reader *r, char op, const fx_val *a, const fx_v
     size_t n_a = a->u.list.n, n_b = is_repeat ? 0 : b->u.list.n;
     size_t times = is_repeat ? (b->u.i > 0 ? (size_t)b->u.i : 0) : 1, n_items;
     if (times > MAX_REPEATS || !fx_mul_size(n_a, times, &n_items)) {
-        fx_lower_raise(r->lower, "a list repeated more than %d times", MAX_REPEATS);
+        fx_lower_raise(r->lower, "list repeated more than %d times", MAX_REPEATS);
         return NONE;
     }
     fx_val list = fx_val_list(r->lower, NULL, 0);
@@ -457,7 +458,7 @@ static fx_val arithmetic(fx_reader *r, char op, const fx_val *a, const fx_val *b
         return integer_result(r, op, a->u.i, b->u.i);
     }
     if (!is_number(a) || !is_number(b)) {
-        fx_lower_raise(r->lower, "arithmetic on what is not a number");
+        fx_lower_raise(r->lower, "operand is not a number");
         return NONE;
     }
     fx_val value = {.kind = FX_VAL_FLOAT, .u.f = float_result(op, fx_val_number(a), fx_val_number(b))};

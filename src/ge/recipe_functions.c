@@ -91,7 +91,7 @@ static fx_val numel(fx_reader *r, const fx_val *args, size_t n_args)
         is_huge |= !is_empty && !fx_mul_i64(count, size, &count);
     }
     if (is_huge && !is_empty) {
-        fx_lower_raise(r->lower, "more elements than can be counted");
+        fx_lower_raise(r->lower, "number of elements is out of range");
     }
     return fx_val_int(is_empty ? 0 : count);
 }
@@ -223,10 +223,10 @@ static fx_val len(fx_reader *r, const fx_val *args, size_t n_args)
 
 static fx_val range(fx_reader *r, const fx_val *args, size_t n_args)
 {
-    enum { MOST = 4096 };
-    int64_t first = n_args > 1 ? args[0].u.i : 0, last = n_args > 0 ? args[n_args - 1].u.i : 0, difference = MOST;
-    if (last > first && (!fx_sub_i64(last, first, &difference) || difference >= MOST)) {
-        fx_lower_raise(r->lower, "a range of %d numbers or more", MOST);
+    enum { MAX_RANGE = 4096 };
+    int64_t first = n_args > 1 ? args[0].u.i : 0, last = n_args > 0 ? args[n_args - 1].u.i : 0, difference = MAX_RANGE;
+    if (last > first && (!fx_sub_i64(last, first, &difference) || difference >= MAX_RANGE)) {
+        fx_lower_raise(r->lower, "range of %d or more numbers", MAX_RANGE);
         return NONE;
     }
     size_t n = last > first ? (size_t)difference : 0;

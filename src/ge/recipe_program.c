@@ -223,7 +223,7 @@ static bool bind_parameters(fx_reader *r, const char *params, const fx_val *posi
                 }
             }
         } else if (!has_default) {
-            fx_lower_raise(r->lower, "argument %.*s is missing", (int)length, name);
+            fx_lower_raise(r->lower, "missing argument %.*s", (int)length, name);
             return false;
         }
         if (!fx_scope_set(r, name, length, &value)) {
@@ -233,7 +233,7 @@ static bool bind_parameters(fx_reader *r, const char *params, const fx_val *posi
         if (*r->at == ',') {
             r->at++;
         } else if (*r->at != 0) {
-            fx_lower_raise(r->lower, "bad parameters: %s", params);
+            fx_lower_raise(r->lower, "invalid parameters: %s", params);
             return false;
         }
     }

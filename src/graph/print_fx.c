@@ -1,9 +1,9 @@
 /*
  * print_fx.c - a graph as a Python module with an equivalent function `forward`.
  *
- * Constants are exact to the bit. Whatever the record does not contain (an argument known only by its repr) or must not
- * run (fx_python_may_call) becomes a call of _unrecorded(), which raises when executed: the text always compiles, and
- * imports only torch and Python's own modules.
+ * Constants are exact to the bit. Whatever the record does not contain (an argument known only by its repr) becomes a
+ * call of _unrecorded(), which raises when executed. A call that must not run (fx_python_may_call) becomes a comment
+ * behind such a call: the text always compiles, runs up to there, and imports only torch and Python's own modules.
  */
 #include <stdio.h>
 #include <string.h>
@@ -301,6 +301,18 @@ static void print_arguments(printer *p, const fxtap_node_desc *desc, size_t firs
     }
 }
 
+/* "_unrecorded('os.system')  # os.system('touch x')" */
+static void print_comment_call(printer *p, const fxtap_node_desc *desc)
+{
+    const char *target = desc->target_python != NULL ? desc->target_python : desc->target;
+    unrecorded(p, target, strlen(target));
+    fxtap_buffer_text(p->out, "  # ");
+    fx_plain_text(p->out, target, 256);
+    fxtap_buffer_text(p->out, "(");
+    print_arguments(p, desc, 0);
+    fxtap_buffer_text(p->out, ")");
+}
+
 static void print_function_call(printer *p, const fxtap_node_desc *desc)
 {
     const char *target = desc->target_python != NULL ? desc->target_python : desc->target;
@@ -319,22 +331,19 @@ static void print_function_call(printer *p, const fxtap_node_desc *desc)
     p->no_memory |= fxtap_buffer_status(&name) != FXTAP_OK;
     if (!p->no_memory && fx_python_may_call(name.bytes)) {
         fxtap_buffer_text(p->out, name.bytes);
+        fxtap_buffer_text(p->out, "(");
+        print_arguments(p, desc, 0);
+        fxtap_buffer_text(p->out, ")");
     } else {
-        unrecorded(p, target, strlen(target));
+        print_comment_call(p, desc);
     }
     fxtap_buffer_clear(&name);
-    fxtap_buffer_text(p->out, "(");
-    print_arguments(p, desc, 0);
-    fxtap_buffer_text(p->out, ")");
 }
 
 static void print_method_call(printer *p, const fxtap_node_desc *desc)
 {
     if (!fx_python_may_call_method(desc->target)) {
-        unrecorded(p, desc->target, strlen(desc->target));
-        fxtap_buffer_text(p->out, "(");
-        print_arguments(p, desc, 0);
-        fxtap_buffer_text(p->out, ")");
+        print_comment_call(p, desc);
         return;
     }
     fxtap_buffer_text(p->out, "(");
@@ -393,10 +402,7 @@ static void print_call(printer *p, const fxtap_node_desc *desc)
         print_attribute(p, desc);
         break;
     default:
-        unrecorded(p, desc->target, strlen(desc->target)); /* modules are not recorded */
-        fxtap_buffer_text(p->out, "(");
-        print_arguments(p, desc, 0);
-        fxtap_buffer_text(p->out, ")");
+        print_comment_call(p, desc); /* modules are not recorded */
         break;
     }
 }

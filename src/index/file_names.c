@@ -12,7 +12,7 @@
 #define HASH_TEXT 17 /* "~" and 16 digits */
 #define POSITION_MAX 64
 
-/* Makes every byte one that a file system takes. True when something had to change. */
+/* Replaces every byte that a file name must not contain. True if anything changed. */
 static bool escape(char *text, size_t length)
 {
     bool changed = false;
@@ -34,7 +34,7 @@ static bool escape(char *text, size_t length)
     return changed;
 }
 
-/* The longest prefix of at most `limit` bytes that does not end inside a sequence. */
+/* The longest prefix of at most `limit` bytes that does not end inside a UTF-8 sequence. */
 static size_t cut_at(const char *text, size_t length, size_t limit)
 {
     if (length <= limit) {
@@ -46,7 +46,7 @@ static size_t cut_at(const char *text, size_t length, size_t limit)
     return limit;
 }
 
-/* Cuts `text` so that it and the hash fit into `limit` bytes, and appends the hash. */
+/* Shortens `text` so that it and the hash fit into `limit` bytes, and appends the hash. */
 static void append_hash(char *text, size_t length, size_t limit, uint64_t hash)
 {
     size_t keep = cut_at(text, length, limit - HASH_TEXT);
@@ -123,7 +123,7 @@ static void put_digits(char *dst, uint64_t value, int n_digits)
     }
 }
 
-/* Days to a date of the Gregorian calendar, by counting in eras of 400 years that begin on 1 March. */
+/* Converts days to a date of the Gregorian calendar in eras of 400 years that begin on 1 March. */
 void fx_name_stamp(uint64_t stamp_us, char dst[FX_STAMP_DIGITS])
 {
     uint64_t us = stamp_us < FX_LAST_STAMP_US ? stamp_us : FX_LAST_STAMP_US;
@@ -152,7 +152,7 @@ size_t fx_name_file(const char *prefix, size_t prefix_length, uint64_t stamp_us,
     return prefix_length + FX_STAMP_DIGITS + 4;
 }
 
-/* Code points beyond ASCII whose folded, decomposed form has ASCII that no combining mark follows. */
+/* Code points beyond ASCII whose case-folded, decomposed form contains ASCII that no combining mark follows. */
 static const struct {
     uint32_t code_point;
     const char *text;
@@ -173,13 +173,14 @@ static const char *ascii_folding(uint32_t code_point)
 }
 
 /*
- * Letters with marks may be one code point or several, so a mark takes away the ASCII letter before it, as if the two
- * had been one, which is left out. U+0300 to U+036F are the marks that join ASCII. No folding is longer than its UTF-8.
+ * A letter with marks may be one code point or several, so a mark removes the ASCII letter before it, just as a
+ * precomposed letter is left out. U+0300 to U+036F are the marks that combine with ASCII. No folding is longer than its
+ * UTF-8.
  */
 void fx_name_fold(const char *name, char *dst)
 {
     size_t length = strlen(name), n = 0;
-    bool may_be_joined = false; /* the last one put */
+    bool may_be_joined = false; /* whether the last character is an ASCII letter that a mark can combine with */
     for (size_t i = 0; i < length;) {
         size_t used;
         uint32_t c = fx_utf8_decode(name + i, length - i, &used);
@@ -187,7 +188,7 @@ void fx_name_fold(const char *name, char *dst)
         if (used == 1) {
             dst[n++] = (char)(c >= 'A' && c <= 'Z' ? c + ('a' - 'A') : c);
             may_be_joined = true;
-        } else if (c >= 0x300 && c <= 0x36F && c != 0x345) { /* that one folds to a letter */
+        } else if (c >= 0x300 && c <= 0x36F && c != 0x345) { /* U+0345 folds to a letter */
             n -= may_be_joined;
             may_be_joined = false;
         } else {

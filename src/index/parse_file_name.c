@@ -21,7 +21,7 @@ static bool all_digits(const char *text, size_t length)
     return length > 0;
 }
 
-/* A number written as we write it: no sign, no leading zero, at most `max`. Moves *cursor behind it. */
+/* Parses a decimal number without sign or leading zeros, at most `max`, and advances *cursor. */
 static bool take_number(const char **cursor, uint64_t max, uint64_t *out)
 {
     const char *start = *cursor;
@@ -54,7 +54,7 @@ static bool take_text(const char **cursor, const char *text)
 
 /* ---- time stamps ---- */
 
-/* Days since 1970-01-01 of a date in the Gregorian calendar, counted in years that begin in March. */
+/* Days from 1970-01-01 to a date of the Gregorian calendar, computed in years that begin in March. */
 static uint64_t days_of_date(unsigned year, unsigned month, unsigned day)
 {
     unsigned y = month > 2 ? year : year - 1;
@@ -129,7 +129,7 @@ static bool io_from_text(const char *text, size_t length, fxtap_io *out)
     return false;
 }
 
-/* The part between dots that ends at `end`: where it begins. */
+/* The start of the part between dots that ends at `end`. */
 static size_t part_start(const char *name, size_t end)
 {
     while (end > 0 && name[end - 1] != '.') {
@@ -139,8 +139,8 @@ static size_t part_start(const char *name, size_t end)
 }
 
 /*
- * From the right: list positions (digits) until a part that is none; that one is INPUT, OUTPUT or INOUT, or a
- * keyword behind it. So a target may hold dots and even a part ".INPUT.".
+ * Searches from the right: list positions (digits), at most one keyword, then INPUT, OUTPUT or INOUT. The target may
+ * therefore contain dots, and even a part ".INPUT.".
  */
 static bool find_io(const char *name, size_t end, fx_name *out)
 {
@@ -248,7 +248,7 @@ bool fx_step_folder_parse(const char *name, fxtap_step_state *state_out, int64_t
 
 /* ---- order ---- */
 
-/* Compares the numbers at both cursors and moves behind them. Any length: leading zeros do not count. */
+/* Compares the numbers at both cursors, of any length and without leading zeros, and advances the cursors. */
 static int compare_numbers(const char **a, const char **b)
 {
     while (**a == '0') {
@@ -290,7 +290,7 @@ int fx_natural_compare(const char *a, const char *b)
     if (*a != *b) {
         return *a == '\0' ? -1 : 1;
     }
-    return strcmp(whole_a, whole_b); /* "01" and "1" are two names */
+    return strcmp(whole_a, whole_b); /* "01" and "1" are different names */
 }
 
 int fx_position_compare(const char *a, const char *b)

@@ -1,6 +1,6 @@
 /*
- * parse_file_name.h - the names of a dump tree, read. Nothing is trusted; what is not exactly such a name is none.
- * Texts in results are parts of the name that was given.
+ * parse_file_name.h - parsing the names in a dump. Input is not trusted; a name that does not match its format exactly
+ * is rejected. Texts in results point into the given name.
  */
 #ifndef FX_INDEX_PARSE_FILE_NAME_H
 #define FX_INDEX_PARSE_FILE_NAME_H
@@ -14,7 +14,7 @@
 
 /* {NODE}-{TARGET}.{INPUT|OUTPUT|INOUT}.{POSITION}.{YYYYMMDDHHMMSSffffff}.npy */
 typedef struct fx_name {
-    size_t node_length;   /* up to the first '-'; all of the stem where there is none */
+    size_t node_length;   /* up to the first '-'; the whole stem if it has none */
     size_t target_offset; /* after that '-' */
     size_t target_length;
     size_t stem_length; /* up to ".INPUT" */
@@ -27,7 +27,7 @@ typedef struct fx_name {
 
 bool fx_name_parse(const char *name, size_t length, fx_name *out);
 
-/* Twenty digits (fx_name_stamp) to microseconds since 1970; false for what is no date and time. */
+/* Converts twenty digits (fx_name_stamp) to microseconds since 1970; false if they are not a valid date and time. */
 bool fx_stamp_parse(const char *digits, uint64_t *out);
 
 /* "INPUT", "OUTPUT", "INOUT"; "" for another value. */
@@ -42,10 +42,10 @@ bool fx_graph_folder_parse(const char *name, uint32_t *graph_out);
 /* {STEP}, {STEP}.failed-{n}, .{CALL}-{RUN}.partial (more numbers may follow): `number_out` is STEP or CALL. */
 bool fx_step_folder_parse(const char *name, fxtap_step_state *state_out, int64_t *number_out);
 
-/* Order of two texts in which runs of digits count as numbers: "add_2" before "add_10". */
+/* Compares two texts, taking runs of digits as numbers: "add_2" before "add_10". */
 int fx_natural_compare(const char *a, const char *b);
 
-/* Order of two positions: "2" before "10" before "alpha". */
+/* Compares two positions: "2" before "10" before "alpha". */
 int fx_position_compare(const char *a, const char *b);
 
 #endif

@@ -1,16 +1,16 @@
 /*
  * schema.h - the tables of the index (fxtap.db), shared by the writer and the reader.
  *
- * One file a rank, written by any number of runs (processes). `value` holds what is the same for every name of one
- * value (dtype, shape, hash, statistics); `tensor` is narrow: one row a name and step. The view `tensors` joins it all
- * for people. All times are microseconds since 1970, UTC.
+ * Each rank has one file, written by any number of runs (processes). `value` has what all names of a value share
+ * (dtype, shape, hash, statistics); `tensor` is narrow, with one row for each name and step. The view `tensors` joins
+ * all of it for interactive queries. Times are in microseconds since 1970, UTC.
  */
 #ifndef FX_INDEX_SCHEMA_H
 #define FX_INDEX_SCHEMA_H
 
 #define FX_INDEX_FILE "fxtap.db"
 #define FX_INDEX_APPLICATION_ID 0x66787470 /* "fxtp" */
-#define FX_INDEX_VERSION 1                 /* PRAGMA user_version; a reader refuses a higher one */
+#define FX_INDEX_VERSION 1                 /* PRAGMA user_version; higher versions are rejected */
 
 #define FX_INDEX_TABLES                                                                                                \
     "CREATE TABLE run(id INTEGER PRIMARY KEY, pid INTEGER NOT NULL, host TEXT NOT NULL, started_us INTEGER NOT NULL,"  \
@@ -51,9 +51,7 @@
 
 #define FX_INDEX_SCHEMA FX_INDEX_TABLES FX_INDEX_VIEW
 
-/*
- * Made when the first row of them is written: most dumps have none, and an index without them is as good as one with.
- */
+/* Created with their first row. Most dumps have no such rows; readers accept an index without these tables. */
 #define FX_INDEX_FINDING                                                                                               \
     "CREATE TABLE IF NOT EXISTS finding(id INTEGER PRIMARY KEY, step_id INTEGER NOT NULL REFERENCES step(id),"         \
     " node_id INTEGER NOT NULL REFERENCES node(id), stamp_us INTEGER NOT NULL, kind INTEGER NOT NULL,"                 \
@@ -63,30 +61,29 @@
     " ranges BLOB NOT NULL, hash BLOB NOT NULL)"
 
 /*
- * Columns worth a word:
- *  graph.kind     "inference", "forward", "backward", "subgraph"
- *  graph.record   fxtap_graph_serialise()
- *  *.strict_key, structural_key, hash   16 bytes, high half first, big-endian
- *  node.stem      NODE-TARGET as file names begin: "add_1-aten.add.Tensor", shortened or escaped where it had to be
- *  node.skipped   NULL where the node is dumped, else why it is not
- *  slot.position  as given, in full: "0", "1.2", "alpha"
- *  slot.prefix    a file's name up to its time stamp, with the last dot: "add_1-aten.add.Tensor.INPUT.0."; differs
- *                 from stem.IO.position. only where that would have been too long
- *  step.state     "whole", "failed"; step.folder relative to the rank's folder, as "graph_1/0", "" where the step has
- *                 no files (statistics only)
- *  step.partial   the folder that the files were written into, as "graph_1/.12-1.partial" (call and run number), ""
- *                 where there was none. Rows are committed just before it is moved into place, so while this folder
- *                 is still there the step is a partial one (killed, or just being moved): its files are in it, or
- *                 already in step.folder.
- *  step.call      number of the call over the whole process, from 0
- *  value.shape    "2,3" ("" for 0-d), of the saved array; value.strides "3,1", original ("" where there are none)
- *  value.min, max INTEGER for integers and bool (as text when over 2^63-1), REAL for floats with a range (infinite:
- *                 SQLite's 9e999), NULL where there is no range
- *  value.mean ... NULL where it is not a number (no finite element)
- *  finding.kind   fxtap_finding_kind; position and arg_name tell the argument
- *  undefined      values with elements that hold nothing: how many, which (tensor/undefined.h), and the hash of the
- *                 bytes of the others. value.count and all statistics are of the others; value.hash is of all bytes
- *  tensor.value_id NULL where nothing was saved: then skipped says what stood there
+ * Columns:
+ *  graph.kind      "inference", "forward", "backward", "subgraph"
+ *  graph.record    fxtap_graph_serialise()
+ *  *.strict_key, structural_key, hash    16 bytes, big-endian
+ *  node.stem       NODE-TARGET as in file names: "add_1-aten.add.Tensor", shortened or escaped if necessary
+ *  node.skipped    NULL if the node is dumped, else the reason why it is not
+ *  slot.position   unabridged: "0", "1.2", "alpha"
+ *  slot.prefix     a file's name up to its time stamp: "add_1-aten.add.Tensor.INPUT.0."; differs from
+ *                  stem.IO.position. only if that would be too long
+ *  step.state      "whole", "failed"
+ *  step.folder     relative to the rank's folder, as "graph_1/0"; "" if the step has no files (statistics only)
+ *  step.partial    the folder that the files were written into, as "graph_1/.12-1.partial" (call and run number), or
+ *                  "". Rows are committed just before it is renamed, so while this folder exists the step is partial
+ *                  (killed, or just being renamed): its files are in this folder or already in step.folder.
+ *  step.call       number of the call in the process, from 0
+ *  value.shape     of the saved array: "2,3", "" for 0-d; value.strides: the original, "3,1", "" if not strided
+ *  value.min, max  INTEGER for integers and bool (TEXT above 2^63-1), REAL for floats (SQLite's 9e999 for infinity),
+ *                  NULL if there is no range
+ *  value.mean ...  NULL if it is not a number (no finite element)
+ *  finding.kind    fxtap_finding_kind; position and arg_name identify the argument
+ *  undefined       values with undefined elements: how many, which (tensor/undefined.h), and the hash of the bytes of
+ *                  the others. value.count and all statistics are of the others; value.hash is of all bytes
+ *  tensor.value_id NULL if nothing was saved; then `skipped` has the reason
  *  a tensor's file: step.folder/{slot.prefix}{YYYYMMDDHHMMSSffffff of stamp_us}.npy
  */
 

@@ -10,9 +10,9 @@
 
 #include "util/memory.h"
 
-#define UNLOCKED_VFS "unix-none" /* SQLite's own */
-#define MAX_BYTES 480            /* leaves room for "-journal" */
-#define LOCK_FIRST 0x40000000    /* where SQLite's locks lie */
+#define UNLOCKED_VFS "unix-none" /* SQLite's name for it */
+#define MAX_BYTES 480            /* leaves space for "-journal" */
+#define LOCK_FIRST 0x40000000    /* where SQLite places its locks */
 #define LOCK_BYTES 512
 #define MAX_PROBES 1000
 
@@ -24,7 +24,7 @@ static int keep_name(sqlite3_vfs *vfs, const char *name, int capacity, char *out
     return written < capacity ? SQLITE_OK : SQLITE_CANTOPEN;
 }
 
-/* For writing through a long path, and for reading; each [0] with SQLite's locks, [1] without. */
+/* For writing through a long path, and for reading; index 0 uses SQLite's locks, index 1 none. */
 enum { LONG_PATH, READING, N_USES };
 static sqlite3_vfs own_vfs[N_USES][2];
 static int (*usual_open[2])(sqlite3_vfs *, const char *, sqlite3_file *, int, int *);
@@ -147,7 +147,7 @@ static int read_open_file(sqlite3_file *file, void *bytes, int n_bytes, int *n_o
 int fx_sqlite_read_head(const char *path, void *bytes, int n_bytes, int *n_out)
 {
     fx_sqlite_place place;
-    union { /* SQLite's own file systems need less than 200 bytes */
+    union { /* SQLite's own VFS files need less than 200 bytes */
         sqlite3_file file;
         max_align_t aligned;
         char bytes[1024];

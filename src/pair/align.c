@@ -406,38 +406,6 @@ static void join_outputs(alignment *a)
     }
 }
 
-/*
- * Unpaired results that two graphs return at the same position are the same quantity, however different their values.
- */
-static void join_results_of(alignment *a, size_t g, size_t t)
-{
-    size_t n_left, n_right, n = fx_count_results(&a->traits[0], g, &a->traits[1], t);
-    const size_t *left = fx_wiring_inputs(a->golden->wiring, g, &n_left);
-    const size_t *right = fx_wiring_inputs(a->target->wiring, t, &n_right);
-    for (size_t k = 0; k < n && k < n_left && k < n_right; k++) {
-        size_t from = a->traits[0].items[left[k]].source, to = a->traits[1].items[right[k]].source;
-        const fx_trait *one = &a->traits[0].items[from], *other = &a->traits[1].items[to];
-        bool is_place =
-            strcmp(fx_wiring_position(a->golden->wiring, g, k), fx_wiring_position(a->target->wiring, t, k)) == 0;
-        if (is_place && is_free(a, from, to) && !one->is_input && !other->is_input && one->base != 0 &&
-            other->base != 0) {
-            fx_weighing found = fx_weigh(&a->traits[0], from, &a->traits[1], to);
-            fx_join(a->golden, from, a->target, to, found.evidence | FX_EV_RESULT, found.score);
-        }
-    }
-}
-
-static void join_results(alignment *a)
-{
-    for (size_t i = 0; i < a->golden->n_calls; i++) {
-        const fx_exec_call *call = &a->golden->calls[i];
-        size_t g = output_of(&a->traits[0], call), t = g == SIZE_MAX ? FX_MISSING : a->golden->nodes[g].partner;
-        if (t != FX_MISSING) {
-            join_results_of(a, g, t);
-        }
-    }
-}
-
 static bool align(alignment *a, const fx_map *map)
 {
     static const fx_key_function keys[] = {fx_key_by_value, fx_key_by_value_alone, fx_key_by_literals,
@@ -459,7 +427,7 @@ static bool align(alignment *a, const fx_map *map)
     done = done && fill_gaps(a);
     if (done) {
         confirm(a);
-        join_results(a);
+        done = fx_join_leftovers(&a->arena, a->traits, a->golden, a->target);
     }
     return done;
 }

@@ -30,6 +30,9 @@ void fx_align_by_place(fx_execution *golden, const fx_exec_call *golden_call, fx
 /* Aligns by position the corresponding calls of graphs with equal structure. False: no memory. */
 bool fx_align_calls(fx_arena *arena, fx_execution *golden, fx_execution *target);
 
+/* Pairs what the alignment left over. False: no memory. */
+bool fx_join_leftovers(fx_arena *arena, const fx_traits traits[2], fx_execution *golden, fx_execution *target);
+
 void fx_join(fx_execution *golden, size_t g, fx_execution *target, size_t t, uint32_t evidence, int32_t score);
 
 /* Current evidence for and against a pair. The score is FX_NO_SCORE if the nodes cannot be a pair. */
@@ -49,6 +52,15 @@ fx_weighing fx_weigh(const fx_traits *golden, size_t g, const fx_traits *target,
  * its backward needs, and another program may save a different number of tensors.
  */
 size_t fx_count_results(const fx_traits *golden, size_t g, const fx_traits *target, size_t t);
+
+/*
+ * The position at which target's output node returns what golden's returns at `position`, usually the same. A backward
+ * graph returns the gradients of the inputs of its forward graph: the counterparts of these tell, in another order too.
+ * NULL: unknown.
+ */
+#define FX_POSITION_BYTES 64
+const char *fx_result_position(const fx_traits *golden, size_t g, const fx_traits *target, size_t t,
+                               const char *position, char room[FX_POSITION_BYTES]);
 
 /* Whether value or wiring supports a pair; two different operators need more support. */
 bool fx_is_supported(uint32_t evidence);

@@ -225,6 +225,24 @@ static fxtap_status link_call(fx_execution *execution, const fx_exec_call *call,
     return status;
 }
 
+/* The latest forward call that a backward call takes a value from. */
+static void find_forward(fx_execution *execution, fx_exec_call *call)
+{
+    size_t end = call->first_node + call->n_nodes;
+    for (size_t i = call->first_node; i < end && call->graph != NULL && call->graph->kind == FXTAP_GRAPH_BACKWARD;
+         i++) {
+        size_t n_inputs;
+        const size_t *inputs = fx_wiring_inputs(execution->wiring, i, &n_inputs);
+        bool is_link = n_inputs == 1 && fx_wiring_position(execution->wiring, i, 0)[0] == '\0';
+        size_t c = is_link ? execution->nodes[inputs[0]].call : FX_MISSING;
+        bool is_forward =
+            is_link && execution->calls[c].graph != NULL && execution->calls[c].graph->kind == FXTAP_GRAPH_FORWARD;
+        if (is_forward && (call->forward == FX_MISSING || c > call->forward)) {
+            call->forward = c;
+        }
+    }
+}
+
 static fxtap_status link_calls(fx_execution *execution)
 {
     fx_table values;
@@ -232,8 +250,9 @@ static fxtap_status link_calls(fx_execution *execution)
     const fxtap_tensor_info **given = fx_calloc(execution->n_nodes + 1, sizeof *given);
     fxtap_status status = given == NULL ? FXTAP_E_NOMEM : FXTAP_OK;
     for (size_t c = 0; c < execution->n_calls && status == FXTAP_OK; c++) {
-        const fx_exec_call *call = &execution->calls[c];
+        fx_exec_call *call = &execution->calls[c];
         status = link_call(execution, call, &values, given + call->first_node);
+        find_forward(execution, call);
     }
     fx_free(given);
     fx_table_clear(&values);
@@ -266,6 +285,7 @@ fxtap_status fx_execution_open(fx_execution *execution, fx_arena *arena, fxtap_r
     for (size_t c = 0; c < n_calls; c++) {
         calls[c].first_node = execution->n_nodes;
         calls[c].n_nodes = count_nodes(execution, &calls[c]);
+        calls[c].forward = FX_MISSING;
         execution->n_nodes += calls[c].n_nodes;
         execution->n_backwards += calls[c].graph != NULL && calls[c].graph->kind == FXTAP_GRAPH_BACKWARD;
     }

@@ -55,6 +55,7 @@ typedef struct fx_exec_call {
     const fxtap_graph *record;     /* NULL: none */
     size_t first_tensor, end_tensor;
     size_t first_node, n_nodes;
+    size_t forward; /* index of the call whose inputs this backward call returns gradients of; FX_MISSING: unknown */
 } fx_exec_call;
 
 typedef struct fx_execution {

@@ -50,6 +50,19 @@ uint64_t fx_key_by_value_alone(const fx_traits *traits, size_t node)
     return is_telling ? mix(value_key(trait), 0, trait->is_input) : 0;
 }
 
+uint64_t fx_key_by_elements(const fx_traits *traits, size_t node)
+{
+    const fxtap_tensor_info *value = traits->items[node].value;
+    if (fx_key_by_value(traits, node) == 0) {
+        return 0;
+    }
+    uint64_t shape = XXH3_64bits_withSeed(NULL, 0, (uint64_t)value->fortran_order);
+    for (int32_t i = 0; i < value->ndim; i++) {
+        shape = value->shape[i] == 1 ? shape : mix(shape, (uint64_t)value->shape[i], 0);
+    }
+    return mix(value->hash.low, value->hash.high, shape);
+}
+
 uint64_t fx_key_by_place(const fx_traits *traits, size_t node)
 {
     const fx_trait *trait = &traits->items[node];

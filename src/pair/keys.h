@@ -16,6 +16,7 @@ typedef uint64_t (*fx_key_function)(const fx_traits *traits, size_t node);
 
 uint64_t fx_key_by_value(const fx_traits *traits, size_t node);       /* operator and value */
 uint64_t fx_key_by_value_alone(const fx_traits *traits, size_t node); /* value, any operator */
+uint64_t fx_key_by_elements(const fx_traits *traits, size_t node);    /* value up to dimensions of size one */
 uint64_t fx_key_by_place(const fx_traits *traits, size_t node);       /* operator, module, line and shape */
 uint64_t fx_key_by_literals(const fx_traits *traits, size_t node);    /* the same, and the literals */
 uint64_t fx_key_by_line(const fx_traits *traits, size_t node);        /* operator, line and shape */

@@ -49,14 +49,14 @@ static int64_t rank_of(const fx_side *side, const fxtap_step_info *step)
 /* ": there are steps 0 to 2": what exists instead of the last part of the request; empty if unknown. */
 static void describe_available(const fx_side *side, char *out, size_t n_bytes)
 {
-    static const char *const names[] = {"step", "graph", "rank"};
+    static const char *const names[] = {"step", "graph", "rank", "run"};
     fxtap_tensor_query query = side->query;
-    int64_t *parts[] = {&query.step, &query.graph, &query.rank};
+    int64_t *parts[] = {&query.step, &query.graph, &query.rank, &query.run};
     out[0] = '\0';
-    for (int part = 0; part < 3 && out[0] == '\0'; part++) {
+    for (int part = 0; part < 4 && out[0] == '\0'; part++) {
         const fxtap_step_info **steps = NULL;
         size_t n = 0;
-        bool is_given = *parts[part] >= 0;
+        bool is_given = part < 3 ? *parts[part] >= 0 : query.run > 0;
         *parts[part] = -1;
         if (!is_given || fxtap_reader_query_steps(side->reader, &query, &steps, &n) != FXTAP_OK) {
             continue;
@@ -65,7 +65,8 @@ static void describe_available(const fx_side *side, char *out, size_t n_bytes)
         for (size_t i = 0; i < n; i++) {
             int64_t value = part == 0   ? steps[i]->step
                             : part == 1 ? (int64_t)steps[i]->graph->graph
-                                        : rank_of(side, steps[i]);
+                            : part == 2 ? rank_of(side, steps[i])
+                                        : steps[i]->graph->run;
             first = value < first ? value : first;
             last = value > last ? value : last;
         }
@@ -81,6 +82,10 @@ static void describe_available(const fx_side *side, char *out, size_t n_bytes)
 fxtap_status fx_side_check(const fxtap_compare_options *options, const fx_side *side)
 {
     const fxtap_tensor_query *query = &side->query;
+    fxtap_status status = fxtap_reader_left_out(side->reader);
+    if (status != FXTAP_OK) {
+        return status; /* what could not be read is not missing */
+    }
     const struct {
         const char *name;
         int64_t value;

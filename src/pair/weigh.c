@@ -5,6 +5,7 @@
  * everything except contradicting wiring. If the values differ, as they do after a fault, operator, module and line
  * together with one paired input suffice; none of them does alone.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "pair/align.h"
@@ -144,7 +145,8 @@ static void weigh_place(weighing *w)
     }
 }
 
-typedef enum agreement { UNKNOWN, AGAINST, THROUGH, AGREED } agreement;
+/* OTHER_SIZE: against, since one is a part of the other, or of another batch. */
+typedef enum agreement { UNKNOWN, OTHER_SIZE, AGAINST, THROUGH, AGREED } agreement;
 
 /*
  * THROUGH if `wanted` feeds `node` through a few unpaired operators. Sums that are grouped differently, (a + b) + c and
@@ -206,9 +208,36 @@ static bool has_other_terms(const fx_traits *traits, size_t sum, const fx_traits
     return found;
 }
 
+static size_t source_at(const fx_traits *traits, size_t node, size_t edge)
+{
+    size_t n_inputs;
+    return traits->items[fx_wiring_inputs(traits->execution->wiring, node, &n_inputs)[edge]].source;
+}
+
+/* Whether two values, or an input of two operators with several results, have different numbers of elements. */
+static bool have_other_sizes(const weighing *w, size_t a, size_t b)
+{
+    const fx_trait *left = &w->golden->items[a], *right = &w->target->items[b];
+    if (!left->is_tuple || !right->is_tuple) {
+        return left->value != NULL && right->value != NULL && count_of(left->value) != count_of(right->value);
+    }
+    size_t n_left, n_right;
+    fx_wiring_inputs(w->golden->execution->wiring, a, &n_left);
+    fx_wiring_inputs(w->target->execution->wiring, b, &n_right);
+    for (size_t k = 0; k < n_left && k < n_right; k++) {
+        size_t from = source_at(w->golden, a, k), to = source_at(w->target, b, k);
+        bool is_pair = node_of(w->golden, from)->partner == to;
+        const fxtap_tensor_info *one = w->golden->items[from].value, *other = w->target->items[to].value;
+        if (!is_pair && one != NULL && other != NULL && count_of(one) != count_of(other)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /*
  * Whether the partners of two values show that they are the same quantity. If two sums do not correspond, an operand
- * that the other side uses elsewhere is a term of another sum. Results with different sizes are only supported by
+ * that the other side uses elsewhere is a term of another sum. Results with different sizes or values are only supported by
  * operands that are a pair; otherwise they may be of another batch, or another part of one.
  */
 static agreement compare_sources(const weighing *w, size_t a, size_t b)
@@ -217,9 +246,9 @@ static agreement compare_sources(const weighing *w, size_t a, size_t b)
     if (partner == b) {
         return AGREED;
     }
-    const fxtap_tensor_info *left = w->golden->items[a].value, *right = w->target->items[b].value;
-    if (w->is_resized && left != NULL && right != NULL && count_of(left) != count_of(right)) {
-        return AGAINST;
+    bool is_apart = w->is_resized || (w->out.evidence & FX_EV_STRANGER) != 0;
+    if (is_apart && have_other_sizes(w, a, b)) {
+        return OTHER_SIZE;
     }
     const fx_trait *g = &w->golden->items[w->g];
     bool is_sum = g->is_commutative && (w->out.evidence & FX_EV_STRANGER) != 0;
@@ -233,12 +262,6 @@ static agreement compare_sources(const weighing *w, size_t a, size_t b)
     found = found != UNKNOWN || other == FX_MISSING ? found : reaches(w->golden, a, other, family, MAX_BETWEEN);
     bool is_open = !is_sum && (partner == FX_MISSING || other == FX_MISSING);
     return found != UNKNOWN || is_open ? found : AGAINST;
-}
-
-static size_t source_at(const fx_traits *traits, size_t node, size_t edge)
-{
-    size_t n_inputs;
-    return traits->items[fx_wiring_inputs(traits->execution->wiring, node, &n_inputs)[edge]].source;
 }
 
 typedef struct edges { /* range [first, end) of a node's inputs */
@@ -275,13 +298,14 @@ static agreement compare_input(const weighing *w, size_t edge, bool is_free)
 
 typedef struct tally { /* how the inputs of two nodes agree */
     size_t n_agreed, n_against;
-    bool any_through;
+    bool any_through, any_other_size;
 } tally;
 
 static void count(tally *out, agreement found)
 {
     out->n_agreed += found == AGREED;
-    out->n_against += found == AGAINST;
+    out->n_against += found == AGAINST || found == OTHER_SIZE;
+    out->any_other_size |= found == OTHER_SIZE;
     out->any_through |= found == THROUGH;
 }
 
@@ -312,7 +336,8 @@ static tally compare_operands(const weighing *w)
     return weight_of(&found[1]) > weight_of(&found[0]) ? found[1] : found[0];
 }
 
-static void weigh_inputs(weighing *w)
+/* Returns whether readers may show that the two are the same quantity. */
+static bool weigh_inputs(weighing *w)
 {
     size_t n_inputs, n_other;
     fx_wiring_inputs(w->golden->execution->wiring, w->g, &n_inputs);
@@ -331,6 +356,15 @@ static void weigh_inputs(weighing *w)
             (found.n_against > 0 ? FX_EV_INPUT_AGAINST : 0u));
     w->out.n_inputs = (uint32_t)found.n_agreed;
     w->out.n_against += (uint32_t)found.n_against;
+    return !found.any_other_size;
+}
+
+/* The forward call of an output node's backward call; NULL: unknown. */
+static const fx_exec_call *forward_of(const fx_traits *traits, size_t output)
+{
+    const fx_exec_call *calls = traits->execution->calls;
+    size_t forward = calls[node_of(traits, output)->call].forward;
+    return forward == FX_MISSING ? NULL : &calls[forward];
 }
 
 size_t fx_count_results(const fx_traits *golden, size_t g, const fx_traits *target, size_t t)
@@ -350,10 +384,36 @@ size_t fx_count_results(const fx_traits *golden, size_t g, const fx_traits *targ
         fx_wiring_inputs(execution->wiring, nodes[side], &counts[side]);
         is_inference[side] = graph != NULL && graph->kind != FXTAP_GRAPH_FORWARD;
     }
+    if (forward_of(golden, g) != NULL && forward_of(target, t) != NULL) {
+        return counts[0];
+    }
     if (is_inference[0] && is_inference[1]) {
         return counts[0] == counts[1] ? counts[0] : 1;
     }
     return is_inference[0] ? counts[0] : is_inference[1] ? counts[1] : 1;
+}
+
+const char *fx_result_position(const fx_traits *golden, size_t g, const fx_traits *target, size_t t,
+                               const char *position, char room[FX_POSITION_BYTES])
+{
+    const fx_exec_call *left = forward_of(golden, g), *right = forward_of(target, t);
+    const char *dot = strrchr(position, '.'), *digits = dot == NULL ? position : dot + 1;
+    size_t index = 0, length = (size_t)(digits - position);
+    for (const char *at = digits; *at >= '0' && *at <= '9' && index < UINT32_MAX; at++) {
+        index = index * 10 + (size_t)(*at - '0');
+    }
+    bool is_known =
+        left != NULL && right != NULL && index < left->n_nodes && golden->items[left->first_node + index].is_input;
+    size_t partner = is_known ? node_of(golden, left->first_node + index)->partner : FX_MISSING;
+    if (partner == FX_MISSING || partner < right->first_node || partner >= right->first_node + right->n_nodes ||
+        length + 24 > FX_POSITION_BYTES) {
+        size_t n_left, n_right;
+        fx_wiring_inputs(golden->execution->wiring, g, &n_left);
+        fx_wiring_inputs(target->execution->wiring, t, &n_right);
+        return left == NULL || right == NULL || n_left == n_right ? position : NULL;
+    }
+    snprintf(room, FX_POSITION_BYTES, "%.*s%zu", (int)length, position, partner - right->first_node);
+    return room;
 }
 
 /* Golden's reader is paired: compares what its partner reads at that position. */
@@ -367,9 +427,15 @@ static agreement compare_user(const weighing *w, fx_user user)
     const char *position = fx_wiring_position(golden, user.node, user.edge);
     bool is_free = w->golden->items[user.node].is_commutative;
     agreement best = UNKNOWN;
-    if (w->golden->items[user.node].is_output &&
-        user.edge >= fx_count_results(w->golden, user.node, w->target, partner)) {
-        return UNKNOWN;
+    char room[FX_POSITION_BYTES];
+    if (w->golden->items[user.node].is_output) {
+        if (user.edge >= fx_count_results(w->golden, user.node, w->target, partner)) {
+            return UNKNOWN;
+        }
+        position = fx_result_position(w->golden, user.node, w->target, partner, position, room);
+        if (position == NULL) {
+            return UNKNOWN;
+        }
     }
     edges some = find_edges(target, partner, user.edge, position, is_free);
     for (size_t k = some.first; k < some.end; k++) {
@@ -425,10 +491,9 @@ fx_weighing fx_weigh(const fx_traits *golden, size_t g, const fx_traits *target,
     weigh_place(&w);
     weigh_value(&w);
     if (golden->execution->wiring != NULL && target->execution->wiring != NULL) {
-        if (a->family == b->family && !a->is_input) {
-            weigh_inputs(&w);
+        if (a->family != b->family || a->is_input || weigh_inputs(&w)) {
+            weigh_users(&w);
         }
-        weigh_users(&w);
     }
     return w.out;
 }

@@ -1,4 +1,4 @@
-/* check.c - what is wrong with a dump: steps, files, values. The files themselves are read in check_files.c. */
+/* check.c - checking a dump: steps, names, values. Files are read in check_files.c. */
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,7 +35,7 @@ fxtap_status fx_check_add(fxtap_check *check, const fxtap_problem *problem)
 
 /* ---- the index ---- */
 
-/* What a warning that begins with this path says. */
+/* The text of a warning that begins with this path. */
 static const char *warning_about(const fxtap_reader *reader, const char *path)
 {
     size_t length = strlen(path);
@@ -88,7 +88,7 @@ static fxtap_status check_step(fxtap_check *check, const fx_rank *rank, const fx
             return FXTAP_OK;
         }
         problem.kind = FXTAP_PROBLEM_UNINDEXED;
-        problem.detail = "a step that the index does not have";
+        problem.detail = "step is not in the index";
         break;
     }
     return fx_check_add(check, &problem);
@@ -106,7 +106,7 @@ static fxtap_status check_steps(fxtap_check *check, const fx_rank *rank)
     return status;
 }
 
-/* ---- files that nothing knows ---- */
+/* ---- unknown files ---- */
 
 static fxtap_status check_entry(fxtap_check *check, const fx_rank *rank, const char *path, const fx_entry *entry)
 {
@@ -122,7 +122,7 @@ static fxtap_status check_entry(fxtap_check *check, const fx_rank *rank, const c
     }
     check->n_files++;
     problem.kind = FXTAP_PROBLEM_UNINDEXED;
-    problem.detail = rank->info.has_index ? "not in the index" : "its name is no operator's";
+    problem.detail = rank->info.has_index ? "not in the index" : "not a valid tensor file name";
     return fx_check_add(check, &problem);
 }
 
@@ -160,14 +160,14 @@ static fxtap_status walk_rank(fxtap_check *check, const fx_rank *rank)
     return walk(check, rank, reader->path, reader->only_step != NULL ? MAX_DEPTH : MAX_DEPTH - 1);
 }
 
-/* ---- values that are not finite ---- */
+/* ---- non-finite values ---- */
 
 static bool is_non_finite(const fxtap_tensor_info *info)
 {
     return info->has_stats && info->stats.nan_count + info->stats.pos_inf_count + info->stats.neg_inf_count > 0;
 }
 
-/* Uninitialised memory says nothing about the model. Where it is known by its elements, statistics leave it out. */
+/* Uninitialised memory says nothing about the model. If individual elements are tracked, statistics exclude them. */
 static bool is_judged(const fxtap_tensor_info *info)
 {
     uint32_t flags = info->node == NULL ? 0 : info->node->flags;
@@ -199,7 +199,7 @@ static fxtap_status add_non_finite(fxtap_check *check, const fxtap_tensor_info *
     return fx_check_add(check, &problem);
 }
 
-/* The tensors [first, end) of one run of one node. */
+/* Checks the tensors [first, end) of one execution of one node. */
 static fxtap_status check_node_run(fxtap_check *check, size_t first, size_t end)
 {
     bool has_bad_input = false;
@@ -223,7 +223,7 @@ static int compare_size(size_t a, size_t b)
     return a < b ? -1 : a > b;
 }
 
-/* Origins first; then in order of execution: calls by their start, within one as the list has it. */
+/* Origins first; then in order of execution: calls by start time, tensors of a call in the list's order. */
 static int compare_non_finite(const void *a, const void *b)
 {
     const fxtap_problem *x = a, *y = b;
@@ -268,7 +268,7 @@ static fxtap_status check_values(fxtap_check *check)
     return status;
 }
 
-/* ---- findings of capture ---- */
+/* ---- findings ---- */
 
 static fxtap_status add_findings(fxtap_check *check, const fxtap_tensor_query *query)
 {
@@ -293,7 +293,7 @@ static fxtap_status add_findings(fxtap_check *check, const fxtap_tensor_query *q
     return status;
 }
 
-/* ---- all of it ---- */
+/* ---- the whole dump ---- */
 
 static fxtap_status number_tensors(fxtap_check *check)
 {

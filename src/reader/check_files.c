@@ -1,6 +1,6 @@
 /*
- * check_files.c - each file of a dump against what is known of it. Names of one file (hard links) are taken together,
- * so that it is read once; two threads share the files.
+ * check_files.c - checks each file of a dump against its name and its index rows. Hard links to one file are grouped so
+ * that it is read once; two threads share the files.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -18,12 +18,12 @@
 
 #define DETAIL_BYTES 600
 
-/* One name of a file, and what was found. */
+/* One name of a file, and the result. */
 typedef struct name_item {
     dev_t device;
     ino_t inode;
     size_t tensor;
-    fxtap_problem_kind kind; /* 0: nothing wrong */
+    fxtap_problem_kind kind; /* 0: no problem */
     const char *detail;
 } name_item;
 
@@ -32,7 +32,7 @@ typedef struct file_check {
     bool read_data;
     name_item *items; /* sorted by file */
     size_t n_items;
-    size_t *starts; /* where each file's names begin, and n_items */
+    size_t *starts; /* index of each file's first name; the last element is n_items */
     size_t n_files;
     atomic_size_t next_file;
     atomic_size_t n_done; /* names */
@@ -40,18 +40,18 @@ typedef struct file_check {
     atomic_bool has_no_memory;
 } file_check;
 
-/* What a file says of itself. */
+/* The contents of a file. */
 typedef struct file_facts {
     fxtap_problem_kind kind;
     char detail[DETAIL_BYTES];
-    fxtap_npy *npy; /* NULL: cannot be read */
+    fxtap_npy *npy; /* NULL: unreadable */
     bool has_hash;
     fxtap_hash128 hash;
     bool has_stats;
     fxtap_stats stats;
 } file_facts;
 
-/* The details lie in the check's arena; any thread puts them there under the list's lock. */
+/* Details are in the check's arena; the list's lock protects it. */
 static void set_problem(file_check *work, name_item *item, fxtap_problem_kind kind, const char *detail)
 {
     fxtap_check *check = work->check;
@@ -64,7 +64,7 @@ static void set_problem(file_check *work, name_item *item, fxtap_problem_kind ki
     }
 }
 
-/* ---- the names, and which file each is ---- */
+/* ---- grouping names by file ---- */
 
 static void look_at_name(file_check *work, size_t tensor)
 {
@@ -78,7 +78,7 @@ static void look_at_name(file_check *work, size_t tensor)
     if (lstat(path, &info) != 0) {
         bool is_missing = errno == ENOENT || errno == ENOTDIR;
         set_problem(work, item, is_missing ? FXTAP_PROBLEM_MISSING_FILE : FXTAP_PROBLEM_BAD_FILE,
-                    is_missing ? "in the index, and not there" : strerror(errno));
+                    is_missing ? "in the index, but missing" : strerror(errno));
     } else if (!S_ISREG(info.st_mode)) {
         set_problem(work, item, FXTAP_PROBLEM_BAD_FILE,
                     S_ISLNK(info.st_mode) ? "a symbolic link, not followed" : "not a regular file");
@@ -136,7 +136,7 @@ static fxtap_status collect(file_check *work)
 
 /* ---- one file ---- */
 
-/* The thread's message without the path before it, which is named anyway. */
+/* The thread's error message without the path, which is reported separately. */
 static void keep_message(file_facts *facts, const char *path)
 {
     const char *message = fxtap_error_message();
@@ -158,7 +158,7 @@ static bool any_needs_stats(const file_check *work, size_t first, size_t end)
     return false;
 }
 
-/* The hash is that of the bytes as they lie in the file, which are the saved ones. */
+/* The hash is of the saved bytes, as they are in the file. */
 static void read_file(file_check *work, size_t first, size_t end, const char *path, file_facts *facts)
 {
     fxtap_status status = fxtap_tensor_open(work->check->list, work->items[first].tensor, &facts->npy);
@@ -205,7 +205,7 @@ static void report_header(file_check *work, name_item *item, const fxtap_tensor_
     char own[DETAIL_BYTES / 3] = "", indexed[DETAIL_BYTES / 3] = "", detail[DETAIL_BYTES];
     append_shape(own, sizeof own, view->shape, view->ndim);
     append_shape(indexed, sizeof indexed, info->shape, info->ndim);
-    snprintf(detail, sizeof detail, "holds %s%s%s, the index has %s%s%s", fxtap_dtype_name(view->dtype), own,
+    snprintf(detail, sizeof detail, "the file has %s%s%s, the index has %s%s%s", fxtap_dtype_name(view->dtype), own,
              fxtap_npy_fortran_order(npy) ? " column-major" : "", fxtap_dtype_name(info->saved_dtype), indexed,
              info->fortran_order ? " column-major" : "");
     set_problem(work, item, FXTAP_PROBLEM_BAD_FILE, detail);
@@ -216,7 +216,7 @@ static bool is_same_hash(fxtap_hash128 a, fxtap_hash128 b)
     return a.high == b.high && a.low == b.low;
 }
 
-/* Holds one name of a file against the file, and fills what only the file could tell. */
+/* Checks one name against the file, and fills in what was unknown without the file. */
 static void judge_name(file_check *work, name_item *item, const file_facts *facts)
 {
     fxtap_tensor_info *info = &work->check->list->items[item->tensor]->info;
@@ -231,7 +231,7 @@ static void judge_name(file_check *work, name_item *item, const file_facts *fact
     if (has_other_header(info, facts->npy)) {
         report_header(work, item, info, facts->npy);
     } else if (info->has_hash && facts->has_hash && !is_same_hash(info->hash, facts->hash)) {
-        set_problem(work, item, FXTAP_PROBLEM_HASH, "its contents are not what was written");
+        set_problem(work, item, FXTAP_PROBLEM_HASH, "contents differ from what was written");
     } else if (facts->kind != 0) {
         set_problem(work, item, facts->kind, facts->detail);
     }

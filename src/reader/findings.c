@@ -1,4 +1,4 @@
-/* findings.c - what capture found wrong with operators, from the index. */
+/* findings.c - findings of capture, from the index. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +18,7 @@ typedef struct finding_list {
     fxtap_finding *items;
     size_t count;
     size_t capacity;
-    by_id *steps; /* of the graph that is being read, ascending */
+    by_id *steps; /* of the current graph, ascending */
     size_t n_steps;
     by_id *nodes;
     size_t n_nodes;
@@ -37,7 +37,7 @@ static const void *find_id(const by_id *items, size_t n, int64_t id)
     return found != NULL ? found->info : NULL;
 }
 
-/* One that belongs to no step that is meant, to no node, or is of a kind that is not known is passed over. */
+/* Skips a finding of an unknown kind or node, or of a step that was not requested. */
 static fxtap_status take_finding(fx_rows *rows, finding_list *list)
 {
     int64_t kind = fx_rows_int(rows, 2);
@@ -87,7 +87,7 @@ static fxtap_status index_graph(finding_list *list, const fx_graph *graph, const
     return FXTAP_OK;
 }
 
-/* The findings of `n` steps of one graph. */
+/* Lists the findings in `n` steps of one graph. */
 static fxtap_status read_graph(fxtap_reader *reader, fx_graph *graph, const fxtap_step_info *const *steps, size_t n,
                                finding_list *list)
 {
@@ -152,8 +152,7 @@ void fxtap_finding_text(const fxtap_finding *finding, char *dst, size_t capacity
         snprintf(name + length, sizeof name - length, " (%.30s)", finding->position);
     }
     if (finding->kind == FXTAP_FINDING_UNDECLARED_WRITE) {
-        snprintf(dst, capacity,
-                 "writes to its argument %s without declaring it: its input's hash changed under the dump", name);
+        snprintf(dst, capacity, "writes to its argument %s without declaring it: the hash of its input changed", name);
     } else {
         snprintf(dst, capacity,
                  "reads memory that was never written: %" PRIu64 " of %" PRIu64 " elements of its argument %s",

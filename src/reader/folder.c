@@ -1,4 +1,4 @@
-/* folder.c - folders as lists of entries, paths and texts in the reader's arena, warnings. */
+/* folder.c - folder listings, paths and texts in the reader's arena, warnings. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -64,7 +64,7 @@ fxtap_status fx_reader_warn(fxtap_reader *reader, const char *format, ...)
                  sizeof *reader->warnings)) {
         return FXTAP_E_NOMEM;
     }
-    entry->value = reader; /* a warning already */
+    entry->value = reader; /* already warned about */
     reader->warnings[reader->n_warnings++] = entry->text;
     return FXTAP_OK;
 }
@@ -76,7 +76,7 @@ static unsigned char type_of(int folder_fd, const struct dirent *entry)
     }
     struct stat info;
     if (fstatat(folder_fd, entry->d_name, &info, AT_SYMLINK_NOFOLLOW) != 0) {
-        return DT_CHR; /* neither file, folder nor link: left alone */
+        return DT_CHR; /* neither a file, a folder nor a link: ignored */
     }
     return (unsigned char)IFTODT(info.st_mode);
 }
@@ -137,7 +137,14 @@ bool fx_error_may_pass(void)
 
 fxtap_status fx_reader_leave_out(fxtap_reader *reader)
 {
-    return fx_error_may_pass() ? FXTAP_E_IO : fx_reader_warn(reader, "%s", fxtap_error_message());
+    if (fx_error_may_pass()) {
+        return FXTAP_E_IO;
+    }
+    bool is_gone = fxtap_error_errno() == ENOENT; /* renamed or removed since its name was read */
+    if (!is_gone && reader->left_out.status == FXTAP_OK) {
+        fx_error_save(FXTAP_E_IO, &reader->left_out);
+    }
+    return fx_reader_warn(reader, "%s", fxtap_error_message());
 }
 
 void fx_listing_clear(fx_listing *listing)

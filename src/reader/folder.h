@@ -20,7 +20,7 @@ typedef struct fx_listing {
 fxtap_status fx_listing_read(const char *path, fx_listing *out);
 void fx_listing_clear(fx_listing *listing);
 
-/* Whether this thread's last error may be temporary: no descriptors or no memory left. */
+/* Whether this thread's last error may be temporary: out of descriptors or memory. */
 bool fx_error_may_pass(void);
 /* After FXTAP_E_IO: skips the folder with a warning. An error that may be temporary is returned instead. */
 fxtap_status fx_reader_leave_out(fxtap_reader *reader);

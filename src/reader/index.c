@@ -1,10 +1,11 @@
 /*
- * index.c - opening an index to read it. The file may be anybody's: it is opened read-only and defensively, what
- * are not plain tables of ours is refused, and rows are counted.
+ * index.c - opening an index to read it. The file is not trusted: it is opened read-only and in defensive mode,
+ * anything but ordinary tables is rejected, and rows are counted.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <pthread.h>
 #include <sqlite3.h>
 #include <stdio.h>
 #include <string.h>
@@ -20,13 +21,14 @@
 
 #define HEADER_BYTES 100
 #define BUSY_MS 2000
+#define COPY_CACHE "-65536" /* KiB */
 
 static const char *index_path(fxtap_reader *reader, const char *rank_path)
 {
     return fx_reader_join(reader, rank_path, FX_INDEX_FILE);
 }
 
-/* ---- before it is opened: the first bytes ---- */
+/* ---- the header ---- */
 
 static uint32_t big_endian(const unsigned char *bytes)
 {
@@ -35,7 +37,7 @@ static uint32_t big_endian(const unsigned char *bytes)
 
 static fxtap_status version_error(const char *path, uint32_t version)
 {
-    return fx_error_at(FXTAP_E_UNSUPPORTED, path, "an index from the future: its version is %u, this fxtap reads %d",
+    return fx_error_at(FXTAP_E_UNSUPPORTED, path, "index version %u is not supported; this fxtap reads version %d",
                        version, FX_INDEX_VERSION);
 }
 
@@ -44,7 +46,7 @@ typedef struct header {
     size_t n_bytes;
 } header;
 
-/* 0: there is none; 1: the header; else FXTAP_E_IO's errno, negative. */
+/* 0: no such file; 1: header read; negative: an errno for FXTAP_E_IO. */
 static int read_header(const char *path, header *out)
 {
     struct stat info;
@@ -60,7 +62,7 @@ static int read_header(const char *path, header *out)
     return error_number == 0 ? 1 : -error_number;
 }
 
-/* Who may not read it, and may not follow a link, will not later on: anything else may pass. */
+/* Missing permission and refused links persist; any other error may be temporary. */
 static bool is_lasting(int error_number)
 {
     return error_number == ELOOP || error_number == EACCES || error_number == EPERM;
@@ -82,15 +84,15 @@ fxtap_status fx_index_probe(fxtap_reader *reader, const char *rank_path, bool *u
         return found == -ENOMEM ? fx_error_nomem() : fx_error_errno(-found, "read the index", path);
     }
     if (found < 0) {
-        return fx_reader_warn(reader, "%s: the index cannot be read (%s); read by names instead", path,
-                              found == -ELOOP ? "a link, not followed" : strerror(-found));
+        return fx_reader_warn(reader, "%s: the index cannot be read (%s); reading by file names instead", path,
+                              found == -ELOOP ? "symbolic link, not followed" : strerror(-found));
     }
-    if (head.n_bytes == 0) { /* just made; what it holds lies in its log */
+    if (head.n_bytes == 0) { /* just created; its contents are still in the log */
         *usable_out = true;
         return FXTAP_OK;
     }
     if (head.n_bytes < HEADER_BYTES || memcmp(head.bytes, "SQLite format 3", 16) != 0) {
-        return fx_reader_warn(reader, "%s: no SQLite database; read by names instead", path);
+        return fx_reader_warn(reader, "%s: not an SQLite database; reading by file names instead", path);
     }
     uint32_t version = big_endian(head.bytes + 60), application = big_endian(head.bytes + 68);
     if (application == FX_INDEX_APPLICATION_ID && version > FX_INDEX_VERSION) {
@@ -102,7 +104,7 @@ fxtap_status fx_index_probe(fxtap_reader *reader, const char *rank_path, bool *u
 
 /* ---- opening ---- */
 
-/* errno of an error that says nothing of the index, and may have passed at the next try; 0 for any other. */
+/* The errno of an error that may be temporary and says nothing about the index; 0 for any other error. */
 static int passing_errno(sqlite3 *database)
 {
     int code = sqlite3_extended_errcode(database), system_errno = sqlite3_system_errno(database);
@@ -121,8 +123,8 @@ static int passing_errno(sqlite3 *database)
         return 0;
     }
     switch (code) {
-    case SQLITE_IOERR_SHORT_READ: /* cut */
-    case SQLITE_IOERR_SHMOPEN:    /* cannot be shared here */
+    case SQLITE_IOERR_SHORT_READ: /* truncated */
+    case SQLITE_IOERR_SHMOPEN:    /* memory cannot be shared here */
     case SQLITE_IOERR_SHMSIZE:
     case SQLITE_IOERR_SHMLOCK:
     case SQLITE_IOERR_SHMMAP:
@@ -134,12 +136,11 @@ static int passing_errno(sqlite3 *database)
     }
 }
 
-/* FXTAP_E_DATABASE for an index that is not what it should be; FXTAP_E_IO, FXTAP_E_NOMEM for one that may well be. */
+/* FXTAP_E_DATABASE for a damaged index; FXTAP_E_IO or FXTAP_E_NOMEM if the index may be intact. */
 static fxtap_status database_error(const fxtap_reader *reader)
 {
     sqlite3 *database = reader->database;
-    const char *path = sqlite3_db_filename(database, "main");
-    path = path != NULL ? path : FX_INDEX_FILE;
+    const char *path = reader->database_path;
     int code = sqlite3_extended_errcode(database), error_number = passing_errno(database);
     if ((code & 0xff) == SQLITE_NOMEM || code == SQLITE_IOERR_NOMEM) {
         return fx_error_nomem();
@@ -152,13 +153,13 @@ static fxtap_status database_error(const fxtap_reader *reader)
 
 /* How an index is opened. */
 typedef enum sharing {
-    SHARED, /* locks; the log's map is neither made nor written: a process that is alive keeps it, or we have our own */
-    LIVE,   /* locks; the map is written: another process has the index open and has not left us a place in it */
-    UNLOCKED, /* no locks, and a map of our own: nobody is there who could lock, or there is no map to be shared */
-    IMMUTABLE /* the file alone */
+    SHARED, /* with locks; the log's shared memory is not written: a live process maintains it, or we use our own */
+    LIVE, /* with locks; shared memory is written: another process has the index open and left no reader slot for us */
+    UNLOCKED, /* without locks, with private memory: no process can lock it, or memory cannot be shared */
+    IMMUTABLE /* the database file alone */
 } sharing;
 
-/* A file: URI, with what SQLite would read as its syntax escaped. */
+/* A file: URI, with characters that are special in SQLite's URIs escaped. */
 static char *make_uri(const char *path, sharing how)
 {
     static const char hex[] = "0123456789abcdef";
@@ -190,8 +191,8 @@ static bool has_file(const char *path, const char *suffix, char *name, size_t ca
 }
 
 /*
- * Whether the file system has locks: without them SQLite finds every file locked. Tried on a log or journal, which
- * SQLite itself never locks: to close a descriptor of a file releases all locks that this process has on it.
+ * Whether the file system has locks: without them SQLite treats every file as locked. The test uses a log or journal,
+ * which SQLite itself never locks, because closing a descriptor releases all locks of this process on the file.
  */
 static bool can_lock(const char *log)
 {
@@ -223,12 +224,31 @@ static void close_folder(int fd)
     }
 }
 
+void fx_index_drop(fxtap_reader *reader)
+{
+    if (reader->database != NULL) {
+        sqlite3_close_v2(reader->database);
+        close_folder(reader->database_folder_fd);
+    }
+    reader->database = NULL;
+    reader->database_rank = NULL;
+    reader->database_is_copy = false;
+}
+
 static const char first_sql[] = "PRAGMA cell_size_check=ON; SELECT count(*) FROM sqlite_schema";
-/* Whoever has a database alone keeps the log's map in memory. */
+/* In exclusive mode SQLite keeps the log's map in private memory. */
 static const char exclusive_sql[] =
     "PRAGMA locking_mode=EXCLUSIVE; PRAGMA cell_size_check=ON; SELECT count(*) FROM sqlite_schema";
 
-/* SQLite's result in *code_out. */
+static void be_careful(sqlite3 *database)
+{
+    sqlite3_db_config(database, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
+    sqlite3_db_config(database, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
+    sqlite3_db_config(database, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, NULL);
+    sqlite3_db_config(database, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
+}
+
+/* *code_out is SQLite's result. */
 static fxtap_status open_database(fxtap_reader *reader, const char *path, sharing how, int *code_out)
 {
     fx_sqlite_place place;
@@ -247,10 +267,7 @@ static fxtap_status open_database(fxtap_reader *reader, const char *path, sharin
     fx_free(uri);
     if (code == SQLITE_OK) {
         sqlite3_busy_timeout(reader->database, BUSY_MS);
-        sqlite3_db_config(reader->database, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
-        sqlite3_db_config(reader->database, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
-        sqlite3_db_config(reader->database, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, NULL);
-        sqlite3_db_config(reader->database, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
+        be_careful(reader->database);
         code = sqlite3_exec(reader->database, how == UNLOCKED ? exclusive_sql : first_sql, NULL, NULL, NULL);
     }
     if (code != SQLITE_OK) {
@@ -259,13 +276,59 @@ static fxtap_status open_database(fxtap_reader *reader, const char *path, sharin
         if (reader->database == NULL) {
             close_folder(place.folder_fd);
         }
-        fx_index_release(reader);
+        fx_index_drop(reader);
         return status;
     }
     return FXTAP_OK;
 }
 
-/* ---- is it ours? ---- */
+/* ---- a log that nobody keeps ---- */
+
+/*
+ * Replaces the open index by a copy with its log applied: a temporary database, in memory up to COPY_CACHE and in an
+ * unlinked file beyond. The error of a failed copy is about the index, too.
+ */
+static fxtap_status copy_database(fxtap_reader *reader)
+{
+    static const char settings[] = "PRAGMA cell_size_check=ON; PRAGMA cache_size=" COPY_CACHE;
+    sqlite3 *source = reader->database, *copy = NULL;
+    int code = sqlite3_open_v2("", &copy, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, NULL);
+    if (copy == NULL) {
+        return fx_error_nomem();
+    }
+    be_careful(copy);
+    if (code == SQLITE_OK) {
+        code = sqlite3_exec(copy, settings, NULL, NULL, NULL);
+    }
+    if (code == SQLITE_OK) {
+        sqlite3_backup *backup = sqlite3_backup_init(copy, "main", source, "main");
+        code = backup != NULL ? sqlite3_backup_step(backup, -1) : sqlite3_errcode(copy);
+        sqlite3_backup_finish(backup);
+    }
+    fx_index_drop(reader);
+    reader->database = copy;
+    reader->database_folder_fd = -1;
+    reader->database_is_copy = true;
+    if (code == SQLITE_DONE) {
+        return FXTAP_OK;
+    }
+    fxtap_status status = database_error(reader);
+    fx_index_drop(reader);
+    return status;
+}
+
+/* SQLite's answer to the open index's request for the first part of its log's map. */
+static int ask_for_map(fxtap_reader *reader)
+{
+    enum { PART_BYTES = 32768 };
+    sqlite3_file *file = NULL;
+    volatile void *map = NULL;
+    sqlite3_file_control(reader->database, "main", SQLITE_FCNTL_FILE_POINTER, &file);
+    bool has_maps = file != NULL && file->pMethods != NULL && file->pMethods->iVersion >= 2;
+    return has_maps ? file->pMethods->xShmMap(file, 0, PART_BYTES, 0, &map) : SQLITE_OK;
+}
+
+/* ---- validation ---- */
 
 static fxtap_status ask_number(fxtap_reader *reader, const char *sql, int64_t *out)
 {
@@ -281,7 +344,7 @@ static fxtap_status ask_number(fxtap_reader *reader, const char *sql, int64_t *o
     return code == SQLITE_ROW ? FXTAP_OK : database_error(reader);
 }
 
-/* Views, virtual tables and computed columns could run anything, for any time: an index of ours has none of them. */
+/* Views, virtual tables and generated columns could run arbitrary code; an fxtap index has none that are read. */
 static const char count_tables[] =
     "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND sql LIKE 'CREATE TABLE%' AND name IN"
     " ('run', 'graph', 'node', 'slot', 'step', 'value', 'tensor')";
@@ -308,15 +371,42 @@ static fxtap_status check_identity(fxtap_reader *reader, const char *path)
         return version_error(path, (uint32_t)version);
     }
     if (application != FX_INDEX_APPLICATION_ID || n_tables != 7 || n_computed != 0) {
-        return fx_error_at(FXTAP_E_DATABASE, path, "not an index of fxtap");
+        return fx_error_at(FXTAP_E_DATABASE, path, "not an fxtap index");
     }
     return FXTAP_OK;
 }
 
 /*
- * Without a log or journal nobody is writing, and the file alone is all there is. With one the index is shared with
- * whoever writes it, or was left by somebody who was killed: the log is read, but not written back, and nothing is left
- * beside it.
+ * SQLite has one map of a log for the whole process. While a reader that may not write has it, a writer of this process
+ * cannot write. So such a reader opens it only to find out whether another process keeps the log: if one does, the map
+ * is shared with it, else the index is copied. The lock lets no other reader join meanwhile, and keep it open.
+ */
+static fxtap_status open_logged(fxtap_reader *reader, const char *path, int *code_out)
+{
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    pthread_mutex_lock(&lock);
+    fxtap_status status = open_database(reader, path, SHARED, code_out);
+    int answer = status == FXTAP_OK ? ask_for_map(reader) : *code_out;
+    switch (answer) {
+    case SQLITE_READONLY_CANTINIT: /* nobody has the log */
+        status = copy_database(reader);
+        break;
+    case SQLITE_READONLY: /* another process has it; if a writer of this one has, the map may be written already */
+    case SQLITE_READONLY_CANTLOCK:
+    case SQLITE_READONLY_RECOVERY:
+        fx_index_drop(reader);
+        status = open_database(reader, path, LIVE, code_out);
+        break;
+    default:
+        break;
+    }
+    pthread_mutex_unlock(&lock);
+    return status;
+}
+
+/*
+ * Without a log or journal there is no writer, and the database file is complete. Otherwise a process is writing the
+ * index, or was killed: the log is read, but not written back, and no file is created or left behind.
  */
 static fxtap_status open_either_way(fxtap_reader *reader, const char *path)
 {
@@ -326,18 +416,17 @@ static fxtap_status open_either_way(fxtap_reader *reader, const char *path)
     if (!is_logged && !has_file(path, "-journal", log, sizeof log)) {
         return open_database(reader, path, IMMUTABLE, &code);
     }
-    sharing how = can_lock(log) ? SHARED : UNLOCKED;
-    fxtap_status status = open_database(reader, path, how, &code);
-    if (code == SQLITE_READONLY_CANTLOCK || code == SQLITE_READONLY_RECOVERY) {
-        status = open_database(reader, path, LIVE, &code);
-    }
-    if (status == FXTAP_E_DATABASE && how == SHARED && is_logged && !has_file(path, "-shm", map, sizeof map)) {
+    bool has_locks = can_lock(log);
+    fxtap_status status = has_locks ? open_logged(reader, path, &code) : open_database(reader, path, UNLOCKED, &code);
+    if (status == FXTAP_E_DATABASE && has_locks && is_logged && !has_file(path, "-shm", map, sizeof map)) {
         status = open_database(reader, path, UNLOCKED, &code);
+        status = status == FXTAP_OK ? copy_database(reader) : status;
     }
     if (status == FXTAP_E_DATABASE) {
         status = open_database(reader, path, IMMUTABLE, &code);
         if (status == FXTAP_OK && has_file(path, is_logged ? "-wal" : "-journal", log, sizeof log)) {
-            status = fx_reader_warn(reader, "%s: its log cannot be read here; the last steps may be missing", path);
+            status =
+                fx_reader_warn(reader, "%s: its write-ahead log cannot be read; the last steps may be missing", path);
         }
     }
     return status;
@@ -350,7 +439,7 @@ static fxtap_status open_checked(fxtap_reader *reader, const char *path)
         status = check_identity(reader, path);
     }
     if (status != FXTAP_OK) {
-        fx_index_release(reader);
+        fx_index_drop(reader);
     }
     return status;
 }
@@ -360,8 +449,8 @@ fxtap_status fx_index_use(fxtap_reader *reader, fx_rank *rank)
     if (reader->database != NULL && reader->database_rank == rank) {
         return FXTAP_OK;
     }
-    fx_index_release(reader);
-    const char *path = index_path(reader, rank->info.path);
+    fx_index_drop(reader);
+    const char *path = reader->database_path = index_path(reader, rank->info.path);
     if (path == NULL) {
         return FXTAP_E_NOMEM;
     }
@@ -373,19 +462,16 @@ fxtap_status fx_index_use(fxtap_reader *reader, fx_rank *rank)
     reader->database_bytes = file_bytes(path);
     status = fx_index_has_table(reader, rank, "undefined", &reader->has_undefined);
     if (status != FXTAP_OK) {
-        fx_index_release(reader);
+        fx_index_drop(reader);
     }
     return status;
 }
 
 void fx_index_release(fxtap_reader *reader)
 {
-    if (reader->database != NULL) {
-        sqlite3_close_v2(reader->database);
-        close_folder(reader->database_folder_fd);
+    if (!reader->database_is_copy) {
+        fx_index_drop(reader);
     }
-    reader->database = NULL;
-    reader->database_rank = NULL;
 }
 
 fxtap_status fx_index_has_table(fxtap_reader *reader, fx_rank *rank, const char *name, bool *out)
@@ -444,8 +530,8 @@ fxtap_status fx_rows_next(fx_rows *rows, bool *more_out)
     }
     *more_out = code == SQLITE_ROW;
     if (*more_out && rows->n_left-- == 0) {
-        return fx_error_at(FXTAP_E_DATABASE, sqlite3_db_filename(rows->reader->database, "main"),
-                           "more rows than such a file can hold");
+        return fx_error_at(FXTAP_E_DATABASE, rows->reader->database_path,
+                           "more rows than a file of this size can hold");
     }
     return FXTAP_OK;
 }
@@ -482,7 +568,7 @@ fxtap_hash128 fx_rows_hash(const fx_rows *rows, int column)
                            .low = (uint64_t)big_endian(bytes + 8) << 32 | big_endian(bytes + 12)};
 }
 
-/* ---- soundness ---- */
+/* ---- integrity ---- */
 
 fxtap_status fx_index_is_sound(fxtap_reader *reader, fx_rank *rank, bool *out, char *detail, size_t capacity)
 {

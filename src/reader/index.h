@@ -1,14 +1,18 @@
-/* index.h - opening the index of a rank, and queries on it (index.c). */
+/* index.h - opening and querying the index of a rank (index.c). */
 #ifndef FX_READER_INDEX_H
 #define FX_READER_INDEX_H
 
 #include "reader/reader.h"
 
-/* *usable_out is false, with a warning, if the file is no index. FXTAP_E_UNSUPPORTED: written by a later version. */
+/*
+ * *usable_out is false, with a warning, if the file is not an index. FXTAP_E_UNSUPPORTED: written by a later version.
+ */
 fxtap_status fx_index_probe(fxtap_reader *reader, const char *rank_path, bool *usable_out);
-/* Opens the rank's index, unless it is open. Each public function closes it at its end, by fx_index_release(). */
+/* Opens the rank's index if it is not open. Public functions close it before they return, with fx_index_release(). */
 fxtap_status fx_index_use(fxtap_reader *reader, fx_rank *rank);
+/* Closes the open index; a copy, which nothing else can have open, stays until another index is used. */
 void fx_index_release(fxtap_reader *reader);
+void fx_index_drop(fxtap_reader *reader);
 /* Whether the rank's index has an ordinary table (not a view) of this name: some tables are optional. */
 fxtap_status fx_index_has_table(fxtap_reader *reader, fx_rank *rank, const char *name, bool *out);
 /* Runs SQLite's quick_check. If the index is not sound, `detail` is the first fault found. */

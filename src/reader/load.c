@@ -1,4 +1,4 @@
-/* load.c - what only a tensor's file can tell: its header, its statistics. */
+/* load.c - a tensor's header and statistics, read from its file if the index does not have them. */
 #include <fcntl.h>
 #include <string.h>
 
@@ -13,7 +13,7 @@ fxtap_status fxtap_tensor_open(const fxtap_tensor_list *list, size_t i, fxtap_np
     FX_REQUIRE(out);
     const fxtap_tensor_info *info = fxtap_tensor_list_at(list, i);
     if (info == NULL) {
-        return fx_error(FXTAP_E_NOT_FOUND, "no tensor %zu in a list of %zu", i, list->count);
+        return fx_error(FXTAP_E_NOT_FOUND, "tensor %zu is out of range (list of %zu)", i, list->count);
     }
     if (info->path == NULL) {
         return fx_error(FXTAP_E_NOT_FOUND, "%s has no file", info->name);
@@ -48,7 +48,7 @@ fxtap_status fx_tensor_take_meta(fxtap_tensor_list *list, fxtap_tensor_info *inf
 fxtap_status fxtap_tensor_list_get(fxtap_tensor_list *list, size_t i, fxtap_tensor_info *out)
 {
     if (i >= list->count) {
-        return fx_error(FXTAP_E_NOT_FOUND, "no tensor %zu in a list of %zu", i, list->count);
+        return fx_error(FXTAP_E_NOT_FOUND, "tensor %zu is out of range (list of %zu)", i, list->count);
     }
     pthread_mutex_lock(&list->lock);
     *out = list->items[i]->info;
@@ -56,14 +56,14 @@ fxtap_status fxtap_tensor_list_get(fxtap_tensor_list *list, size_t i, fxtap_tens
     return FXTAP_OK;
 }
 
-/* Counted aside, since that takes long, and put down at once. */
+/* Computed without the lock, since it takes long, then stored. */
 static fxtap_status take_stats(fxtap_tensor_list *list, fxtap_tensor_info *info, const fxtap_npy *npy)
 {
     const fxtap_view *view = fxtap_npy_view(npy);
     fxtap_stats stats;
     fxtap_hash128 hash;
     if (view->dtype == FXTAP_STRING) {
-        return fx_error_at(FXTAP_E_UNSUPPORTED, info->path, "text has no statistics");
+        return fx_error_at(FXTAP_E_UNSUPPORTED, info->path, "statistics are not defined for strings");
     }
     fxtap_status status = fxtap_stats_compute(view, &stats, &hash);
     if (status != FXTAP_OK) {

@@ -1,4 +1,4 @@
-/* match.c - patterns that choose operators of a dump, and what to say of one that chooses none. */
+/* match.c - patterns that select operators of a dump, and the error if a pattern selects none. */
 #include <string.h>
 
 #include "fxtap/output.h"
@@ -33,7 +33,7 @@ static bool add_name(name_list *names, const char *name)
     return true;
 }
 
-/* The names that a pattern for this operator could have. */
+/* The names of this operator that a pattern could match. */
 static bool add_node_names(name_list *names, const fxtap_node_info *node)
 {
     const char *path = node->module_path;
@@ -51,8 +51,8 @@ typedef struct search {
     int64_t run;
     const char *pattern;
     bool with_skipped;
-    name_list names;                /* of all operators seen */
-    const fxtap_node_info *skipped; /* the first that the pattern matches and that is not dumped */
+    name_list names;                /* of all operators so far */
+    const fxtap_node_info *skipped; /* the first operator that the pattern matches and that is not dumped */
     bool found;
 } search;
 

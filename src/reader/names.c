@@ -1,4 +1,4 @@
-/* names.c - a step without index rows, read by the names of its files. */
+/* names.c - a step without index rows, read by its file names. */
 #include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,7 +24,7 @@ static int compare_files(const void *a, const void *b)
     return fx_natural_compare(x->name, y->name);
 }
 
-/* What lies in the folder and is no operator's tensor: counted, so that nothing is dropped silently. */
+/* Files in the folder that are not an operator's tensors: counted, so that nothing is ignored silently. */
 typedef struct leftovers {
     size_t n_foreign;
     const char *foreign; /* the first */
@@ -36,17 +36,17 @@ static fxtap_status warn_of_leftovers(fxtap_reader *reader, const char *folder, 
 {
     fxtap_status status = FXTAP_OK;
     if (left->n_foreign > 0) {
-        status = fx_reader_warn(reader, "%s: %zu .npy file%s with other names than an operator's, as %s", folder,
+        status = fx_reader_warn(reader, "%s: %zu .npy file%s not named like an operator's tensor, such as %s", folder,
                                 left->n_foreign, left->n_foreign == 1 ? "" : "s", left->foreign);
     }
     if (status == FXTAP_OK && left->n_links > 0) {
-        status = fx_reader_warn(reader, "%s: %zu symbolic link%s not followed, as %s", folder, left->n_links,
+        status = fx_reader_warn(reader, "%s: %zu symbolic link%s not followed, such as %s", folder, left->n_links,
                                 left->n_links == 1 ? "" : "s", left->link);
     }
     return status;
 }
 
-/* `files` has room for every entry; `n_bytes_out`: of their names. */
+/* `files` has space for every entry; `n_bytes_out`: total size of the names. */
 static size_t pick_files(const fx_listing *listing, found_file *files, size_t *n_bytes_out, leftovers *left)
 {
     size_t n_files = 0;
@@ -73,7 +73,7 @@ static size_t pick_files(const fx_listing *listing, found_file *files, size_t *n
 
 static fxtap_status keep_files(fx_step *step, const found_file *files, size_t n_files, size_t n_name_bytes)
 {
-    fx_file *kept = fx_alloc(n_files * sizeof *kept + n_name_bytes); /* less than the listing took */
+    fx_file *kept = fx_alloc(n_files * sizeof *kept + n_name_bytes); /* smaller than the listing */
     if (kept == NULL) {
         return FXTAP_E_NOMEM;
     }
@@ -150,7 +150,7 @@ static fx_node *create_node(fxtap_reader *reader, fx_graph *graph, const char *n
     return node->info.name != NULL && node->info.target != NULL && node->stem != NULL ? node : NULL;
 }
 
-/* The node of a file: one that the graph has, or a new one that goes behind the node that ran before it. */
+/* Finds the node of a file in the graph, or inserts a new one after the node that ran before it. */
 static fx_node *find_or_add_node(fxtap_reader *reader, fx_graph *graph, const char *name, const fx_name *parsed,
                                  fx_node *before)
 {
@@ -173,8 +173,8 @@ static fx_node *find_or_add_node(fxtap_reader *reader, fx_graph *graph, const ch
 }
 
 /*
- * All files of a node's run share one time stamp, and a node runs once in a step: a node that comes again later
- * begins another run of the program, dumped into the same folder.
+ * All files of one execution of a node share one time stamp, and a node runs once in a step: a node that recurs belongs
+ * to another run of the program that was dumped into the same folder.
  */
 static void place_in_run(const fx_step *step, fx_file *file, uint64_t stamp_us, unsigned *run)
 {
@@ -227,7 +227,7 @@ fxtap_status fx_step_read_files(fxtap_reader *reader, fx_graph *graph, fx_step *
     }
     step->is_read = true;
     if (step->n_runs > 1) {
-        return fx_reader_warn(reader, "%s: files of %u runs lie in it; the latest is meant", step->info.folder,
+        return fx_reader_warn(reader, "%s: contains files of %u runs; reading the latest", step->info.folder,
                               step->n_runs);
     }
     return FXTAP_OK;

@@ -1,4 +1,4 @@
-/* open.c - what a path is: a root, a rank, a graph, a step, a plain folder or a file. */
+/* open.c - determines what a path is: a root, a rank, a graph, a step, a plain folder or a file. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -45,7 +45,7 @@ static bool is_rank_folder(const char *path)
     return fx_rank_folder_parse(fx_path_base(path), &world_size, &rank) || is_file(path, FX_INDEX_FILE);
 }
 
-/* On failure the rank is there, without an index. */
+/* On failure the rank exists, but without an index. */
 static fxtap_status add_rank(fxtap_reader *reader, const char *path)
 {
     if (!fx_grow((void **)&reader->ranks, &reader->ranks_capacity, reader->n_ranks + 1, sizeof *reader->ranks)) {
@@ -74,21 +74,21 @@ static int compare_ranks(const void *a, const void *b)
     return x->world_size < y->world_size ? -1 : x->world_size > y->world_size;
 }
 
-/* Where some indexes are from the future their ranks are read by names; where all are, none of it is understood. */
-static fxtap_status add_one_of_ranks(fxtap_reader *reader, const char *path, size_t *n_future)
+/* If only some indexes have an unsupported version, their ranks are read by file names; if all have, it is an error. */
+static fxtap_status add_one_of_ranks(fxtap_reader *reader, const char *path, size_t *n_unsupported)
 {
     fxtap_status status = add_rank(reader, path);
     if (status != FXTAP_E_UNSUPPORTED) {
         return status;
     }
-    ++*n_future;
-    return fx_reader_warn(reader, "%s; read by names instead", fxtap_error_message());
+    ++*n_unsupported;
+    return fx_reader_warn(reader, "%s; reading by file names instead", fxtap_error_message());
 }
 
-/* The ranks of a root: how many there were is the caller's to ask. */
+/* Adds the ranks of a root, possibly none. */
 static fxtap_status add_ranks(fxtap_reader *reader, const fx_listing *listing)
 {
-    size_t n_future = 0;
+    size_t n_unsupported = 0;
     fxtap_status status = FXTAP_OK;
     for (size_t i = 0; i < listing->count && status == FXTAP_OK; i++) {
         const fx_entry *entry = &listing->entries[i];
@@ -103,10 +103,10 @@ static fxtap_status add_ranks(fxtap_reader *reader, const fx_listing *listing)
         if (entry->type == DT_LNK) {
             status = fx_reader_warn(reader, "%s: a symbolic link, not followed", path);
         } else if (entry->type == DT_DIR) {
-            status = add_one_of_ranks(reader, path, &n_future);
+            status = add_one_of_ranks(reader, path, &n_unsupported);
         }
     }
-    if (status == FXTAP_OK && n_future > 0 && n_future == reader->n_ranks) {
+    if (status == FXTAP_OK && n_unsupported > 0 && n_unsupported == reader->n_ranks) {
         return fx_index_probe(reader, reader->ranks[0]->info.path, &reader->ranks[0]->info.has_index);
     }
     if (status == FXTAP_OK && reader->n_ranks > 1) {
@@ -115,7 +115,7 @@ static fxtap_status add_ranks(fxtap_reader *reader, const fx_listing *listing)
     return status;
 }
 
-/* ---- one graph or step alone ---- */
+/* ---- a single graph or step ---- */
 
 static fxtap_status add_only_graph(fxtap_reader *reader, const char *graph_path)
 {
@@ -128,7 +128,7 @@ static fxtap_status add_only_graph(fxtap_reader *reader, const char *graph_path)
     if (fx_graph_folder_parse(fx_path_base(graph_path), &reader->only_graph) && is_rank_folder(rank_path)) {
         return add_rank(reader, rank_path);
     }
-    /* Somewhere else: no rank's folder is looked at, and none but this graph's. */
+    /* Outside a rank's folder: only this graph is read. */
     if (!fx_grow((void **)&reader->ranks, &reader->ranks_capacity, 1, sizeof *reader->ranks)) {
         return FXTAP_E_NOMEM;
     }
@@ -184,7 +184,7 @@ static fxtap_status add_plain_entry(fxtap_reader *reader, const char *relative, 
     int32_t world_size, rank;
     if (fx_rank_folder_parse(entry->name, &world_size, &rank)) {
         fxtap_status status =
-            fx_reader_warn(reader, "%s/%s holds a dump of its own: open that", reader->path, relative);
+            fx_reader_warn(reader, "%s/%s contains a dump of its own, which is not read", reader->path, relative);
         if (status != FXTAP_OK) {
             return status;
         }
@@ -195,7 +195,7 @@ static fxtap_status add_plain_entry(fxtap_reader *reader, const char *relative, 
 static fxtap_status add_plain_folder(fxtap_reader *reader, const char *relative, int depth)
 {
     if (depth > MAX_PLAIN_DEPTH) {
-        return fx_reader_warn(reader, "%s/%s: more than %d folders deep, left out", reader->path, relative,
+        return fx_reader_warn(reader, "%s/%s: more than %d folders deep, skipped", reader->path, relative,
                               MAX_PLAIN_DEPTH);
     }
     const char *path = fx_reader_join(reader, reader->path, relative);
@@ -219,12 +219,12 @@ static fxtap_status find_plain(fxtap_reader *reader)
     reader->kind = FXTAP_READ_PLAIN;
     fxtap_status status = add_plain_folder(reader, "", 0);
     if (status == FXTAP_OK && reader->n_plain_files == 0) {
-        return fx_error_at(FXTAP_E_NOT_FOUND, reader->path, "no dump and no .npy file in it");
+        return fx_error_at(FXTAP_E_NOT_FOUND, reader->path, "contains neither a dump nor an .npy file");
     }
     return status;
 }
 
-/* ---- which of them it is ---- */
+/* ---- classification ---- */
 
 typedef struct contents {
     bool has_ranks, has_graphs, has_index, has_steps, has_files;
@@ -252,7 +252,7 @@ static contents contents_of(const fx_listing *listing)
     return found;
 }
 
-/* Folders named by numbers are steps when one of them holds a file that is named as an operator's tensor. */
+/* Folders named by numbers are steps if one of them contains a file named like an operator's tensor. */
 static fxtap_status has_named_step(fxtap_reader *reader, const fx_listing *listing, bool *out)
 {
     fxtap_status status = FXTAP_OK;
@@ -300,7 +300,7 @@ static fxtap_status find_in_folder(fxtap_reader *reader, const fx_listing *listi
     return is_graph ? add_only_graph(reader, reader->path) : find_plain(reader);
 }
 
-/* A step whose files are all gone, or a failed one that has none yet: its place in the tree tells. */
+/* A step that has no files, or not yet, is recognised by its place in the tree. */
 static bool is_step_by_place(fxtap_reader *reader)
 {
     fxtap_step_state state;
@@ -311,7 +311,7 @@ static bool is_step_by_place(fxtap_reader *reader)
            fx_graph_folder_parse(fx_path_base(parent), &graph);
 }
 
-/* By its name, also where it is damaged; else by its first bytes. */
+/* By its name, so that a damaged file is accepted, or else by its first bytes. */
 static fxtap_status check_file(const char *path)
 {
     static const char magic[] = {'\x93', 'N', 'U', 'M', 'P', 'Y'};

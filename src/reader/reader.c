@@ -1,4 +1,4 @@
-/* reader.c - opening and closing, and what a reader tells of ranks, runs, graphs, steps and nodes. */
+/* reader.c - opening and closing a reader; ranks, runs, graphs, steps and nodes. */
 #include "fxtap/reader.h"
 
 #include <errno.h>
@@ -52,7 +52,7 @@ void fxtap_reader_close(fxtap_reader *reader)
     if (reader == NULL) {
         return;
     }
-    fx_index_release(reader);
+    fx_index_drop(reader);
     for (size_t i = 0; i < reader->n_ranks; i++) {
         fx_rank_clear(reader->ranks[i]);
         fx_free(reader->ranks[i]->runs);
@@ -88,6 +88,11 @@ const char *fxtap_reader_warning(const fxtap_reader *reader, size_t i)
     return i < reader->n_warnings ? reader->warnings[i] : NULL;
 }
 
+fxtap_status fxtap_reader_left_out(const fxtap_reader *reader)
+{
+    return reader->left_out.status == FXTAP_OK ? FXTAP_OK : fx_error_restore(&reader->left_out);
+}
+
 size_t fxtap_reader_rank_count(const fxtap_reader *reader)
 {
     return reader->n_ranks;
@@ -111,7 +116,7 @@ static void load_runs(fxtap_reader *reader, fx_rank *rank)
         (void)fx_reader_warn(reader, "%s", fxtap_error_message());
     }
     rank->has_runs =
-        status == FXTAP_OK || status == FXTAP_E_DATABASE; /* anything else may pass: the next call tries again */
+        status == FXTAP_OK || status == FXTAP_E_DATABASE; /* other errors may be temporary: the next call tries again */
     fx_index_release(reader);
 }
 
@@ -136,7 +141,7 @@ bool fx_graph_is_of_run(const fx_graph *graph, int64_t run, int64_t latest)
     if (run == -1) {
         return true;
     }
-    /* Known by its folder alone: of no run that has a number, so of the one that is read when none is named. */
+    /* A graph that is known only by its folder has no run number and counts as part of the latest run. */
     return run == 0 ? graph->info.run == latest || graph->id == 0 : graph->info.run == run;
 }
 

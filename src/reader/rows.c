@@ -1,4 +1,4 @@
-/* rows.c - runs, graphs, steps, nodes and slots from the index. Each row is checked before it is believed. */
+/* rows.c - runs, graphs, steps, nodes and slots from the index. Each row is validated. */
 #include <limits.h>
 #include <sqlite3.h>
 #include <stdio.h>
@@ -90,7 +90,7 @@ typedef struct graph_context {
     fxtap_reader *reader;
     fx_rank *rank;
     fx_texts *folders;
-    fx_graph *graph; /* of the last node */
+    fx_graph *graph; /* of the previous node */
 } graph_context;
 
 static fxtap_graph_kind kind_from_text(const char *text)
@@ -154,7 +154,7 @@ static fxtap_status count_node(fx_rows *rows, void *context)
     if (at->graph == NULL || at->graph->id != graph_id) {
         at->graph = graph_by_id(at->rank, graph_id);
     }
-    if (at->graph != NULL) { /* else of one that is not looked at */
+    if (at->graph != NULL) { /* NULL for a graph that is not read */
         add_to_range(&at->graph->node_ids, id);
         at->graph->info.n_nodes++;
         at->graph->info.n_dumped += fx_rows_int(rows, 2) != 0;
@@ -163,8 +163,8 @@ static fxtap_status count_node(fx_rows *rows, void *context)
 }
 
 /*
- * Nodes are found by the range of their ids, which the writer gives a graph's nodes one after the other: tables have no
- * indexes of SQL's, which would cost the writer time, and nothing is added to a file that is read.
+ * Nodes are found by the range of their ids, because the writer gives the nodes of a graph consecutive ids. Tables have
+ * no SQL indexes: these would cost the writer time, and a reader adds nothing to a file.
  */
 fxtap_status fx_index_load_graphs(fxtap_reader *reader, fx_rank *rank)
 {
@@ -178,7 +178,7 @@ fxtap_status fx_index_load_graphs(fxtap_reader *reader, fx_rank *rank)
 
 /* ---- steps ---- */
 
-/* "graph_1/0": the folder of a step of that graph and nothing else; its own name into *name_out. */
+/* Whether `folder` is "graph_1/STEP" with this graph's number and nothing else; *name_out is STEP. */
 static bool is_folder_of(const fx_graph *graph, const char *folder, const char **name_out)
 {
     char expected[32];
@@ -189,7 +189,7 @@ static bool is_folder_of(const fx_graph *graph, const char *folder, const char *
     return strncmp(folder, expected, (size_t)n) == 0 && fx_step_folder_parse(folder + n, &state, &number);
 }
 
-/* The absolute path of a step's folder, known to the scan of folders from now on. NULL: no memory. */
+/* The absolute path of a step's folder, which the scan of folders then skips. NULL: no memory. */
 static const char *step_path(graph_context *at, const fx_graph *graph, const char *name)
 {
     const char *path = fx_reader_join(at->reader, graph->info.path, name);
@@ -202,7 +202,7 @@ static bool is_folder(const char *path)
     return lstat(path, &info) == 0 && S_ISDIR(info.st_mode);
 }
 
-/* Rows are there before the folder is moved: while the partial one is there, the step is not whole. */
+/* Rows are committed before the folder is renamed: while the partial folder exists, the step is partial. */
 static fxtap_status find_partial(graph_context *at, const fx_graph *graph, const char *name, fx_step *step)
 {
     const char *path = step_path(at, graph, name);
@@ -242,7 +242,7 @@ static fxtap_status take_step(fx_rows *rows, void *context)
     graph_context *at = context;
     fx_graph *graph = graph_by_id(at->rank, fx_rows_int(rows, 1));
     if (graph == NULL) {
-        return FXTAP_OK; /* of a graph that is not looked at */
+        return FXTAP_OK; /* of a graph that is not read */
     }
     const char *folder = fx_rows_text(rows, 4), *partial = fx_rows_text(rows, 5);
     if (folder == NULL || partial == NULL) {
@@ -262,7 +262,7 @@ static fxtap_status take_step(fx_rows *rows, void *context)
     return status == FXTAP_OK ? fx_graph_add_step(at->reader, graph, &step) : status;
 }
 
-/* Needs the graphs in order of id, as they were loaded. */
+/* Graphs must be in order of id, as they were loaded. */
 fxtap_status fx_index_load_steps(fxtap_reader *reader, fx_rank *rank, fx_texts *folders)
 {
     static const char sql[] = "SELECT id, graph_id, step, call, folder, partial, reason, started_us, ended_us,"
@@ -329,7 +329,7 @@ static fxtap_status take_node(fx_rows *rows, void *context)
     int64_t position = fx_rows_int(rows, 13);
     at->is_unordered = at->is_unordered || position < at->last_position;
     at->last_position = position;
-    node->info.order = (size_t)position; /* until they are numbered */
+    node->info.order = (size_t)position; /* until the nodes are numbered */
     return FXTAP_OK;
 }
 
@@ -364,7 +364,7 @@ static fxtap_status sort_nodes(fx_graph *graph)
     return FXTAP_OK;
 }
 
-/* As they lie in the file: the writer's ids and positions ascend together. */
+/* In the order of rows: ids and positions that the writer assigns ascend together. */
 fxtap_status fx_index_load_nodes(fxtap_reader *reader, fx_graph *graph)
 {
     static const char sql[] =
@@ -387,7 +387,7 @@ static fx_node *node_by_id(const fx_node *const *nodes, size_t n_nodes, int64_t 
     return found != NULL ? (fx_node *)*found : NULL;
 }
 
-/* "NODE-TARGET.IO.POSITION", in full: mostly the file's prefix without its dot. No two slots have the same. */
+/* The full "NODE-TARGET.IO.POSITION", unique among slots: usually the file's prefix without its last dot. */
 static bool name_slot(fxtap_reader *reader, fx_slot *slot)
 {
     const fxtap_node_info *node = &slot->node->info;
@@ -406,7 +406,7 @@ static bool name_slot(fxtap_reader *reader, fx_slot *slot)
     return at != NULL;
 }
 
-/* A file's name begins with it: so it leads nowhere else. */
+/* A file's name begins with it, so it must not contain a path. */
 static bool is_prefix(const char *text)
 {
     size_t length = strlen(text);
@@ -421,7 +421,7 @@ static fxtap_status take_slot(fx_rows *rows, void *context)
     fx_slot slot = {.id = fx_rows_int(rows, 0), .io = (fxtap_io)io};
     slot.node = node_by_id(at->by_id, graph->n_nodes, fx_rows_int(rows, 1));
     if (slot.node == NULL) {
-        return FXTAP_OK; /* another graph's */
+        return FXTAP_OK; /* of another graph */
     }
     slot.position = fx_rows_text(rows, 3);
     slot.arg_name = fx_rows_text(rows, 4);
@@ -460,7 +460,7 @@ static int compare_slots(const void *a, const void *b)
     return order != 0 ? order : x->id < y->id ? -1 : x->id > y->id;
 }
 
-/* By id, as a step's rows come; and the place of each among those of its graph: tensors are sorted by one number. */
+/* Sorts by id, the order of a step's rows, and numbers the slots of each graph: tensors are sorted by that number. */
 static fxtap_status order_slots(fx_graph *graph)
 {
     if (graph->n_slots > 1) {
@@ -486,7 +486,7 @@ static fxtap_status order_slots(fx_graph *graph)
 static int compare_node_ranges(const void *a, const void *b)
 {
     const fx_id_range *x = &(*(fx_graph *const *)a)->node_ids, *y = &(*(fx_graph *const *)b)->node_ids;
-    return x->last < y->first ? -1 : x->first > y->last; /* equal where they overlap */
+    return x->last < y->first ? -1 : x->first > y->last; /* equal if they overlap */
 }
 
 static fxtap_status take_slot_id(fx_rows *rows, void *context)
@@ -500,7 +500,7 @@ static fxtap_status take_slot_id(fx_rows *rows, void *context)
     return FXTAP_OK;
 }
 
-/* Where the nodes of the rank's graphs do not lie side by side, as the writer puts them, a slot may be any graph's. */
+/* If the ids of the graphs' nodes are not consecutive, as the writer assigns them, a slot may belong to any graph. */
 static fxtap_status find_slot_ids(fxtap_reader *reader, fx_rank *rank)
 {
     fx_rank sorted = {.graphs = fx_calloc(rank->n_graphs + 1, sizeof *sorted.graphs)};
@@ -586,7 +586,7 @@ fxtap_status fx_index_load_record(fxtap_reader *reader, fx_graph *graph)
     for (int tries = 0; tries < 2 && status == FXTAP_E_DATABASE; tries++) {
         status = for_each_row(reader, graph->rank, sql, &graph->id, take_record, graph);
         if (status != FXTAP_OK) {
-            fxtap_graph_free(graph->record); /* of the rows before */
+            fxtap_graph_free(graph->record); /* from the previous rows */
             graph->record = NULL;
             fx_index_release(reader);
         }

@@ -1,4 +1,4 @@
-/* rows.h - runs, graphs, steps, nodes and slots from the index (rows.c). Errors are those of fx_rows_next(). */
+/* rows.h - runs, graphs, steps, nodes and slots from the index (rows.c). Errors as of fx_rows_next(). */
 #ifndef FX_READER_ROWS_H
 #define FX_READER_ROWS_H
 

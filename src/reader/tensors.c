@@ -1,4 +1,4 @@
-/* tensors.c - lists of tensors: what a query lets through, in order. */
+/* tensors.c - lists of the tensors that a query selects, in order. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -56,14 +56,14 @@ const char *fx_tensor_list_path(fxtap_tensor_list *list, const char *folder, con
     return path;
 }
 
-/* ---- by names ---- */
+/* ---- from file names ---- */
 
 static fxtap_status add_file(fxtap_reader *reader, const fx_step *step, const fx_file *file,
                              const fxtap_tensor_query *query, fxtap_tensor_list *list)
 {
     fx_name parts = {0};
     const fx_name *parsed = &parts;
-    fx_name_parse(file->name, strlen(file->name), &parts); /* as it was when the folder was read */
+    fx_name_parse(file->name, strlen(file->name), &parts); /* succeeded when the folder was read */
     const char *name = fx_texts_keep(&reader->texts, file->name, parsed->name_length);
     if (name == NULL) {
         return FXTAP_E_NOMEM;
@@ -124,9 +124,9 @@ static int compare_indexed(const void *a, const void *b)
     return x->info.stamp_us < y->info.stamp_us ? -1 : x->info.stamp_us > y->info.stamp_us;
 }
 
-/* ---- a step, a graph, a rank ---- */
+/* ---- steps, graphs, ranks ---- */
 
-/* The rows of an indexed step; where the index gives up half-way, its folder is read instead. */
+/* Lists the rows of an indexed step; if the index turns out to be damaged, the folder is read instead. */
 static fxtap_status add_indexed_step(fxtap_reader *reader, fx_graph *graph, fx_step *step,
                                      const fxtap_tensor_query *query, fxtap_tensor_list *list)
 {
@@ -147,7 +147,7 @@ static fxtap_status add_indexed_step(fxtap_reader *reader, fx_graph *graph, fx_s
     }
     list->count = first;
     step->id = 0;
-    status = fx_reader_warn(reader, "%s; read by names instead", fxtap_error_message());
+    status = fx_reader_warn(reader, "%s; reading by file names instead", fxtap_error_message());
     if (status == FXTAP_OK) {
         status = fx_step_read_files(reader, graph, step);
     }
@@ -260,7 +260,7 @@ static fxtap_status add_plain(fxtap_reader *reader, const char *name, const fxta
     return tensor->info.path != NULL ? FXTAP_OK : FXTAP_E_NOMEM;
 }
 
-/* ---- the list ---- */
+/* ---- lists ---- */
 
 static fxtap_status add_plain_files(fxtap_reader *reader, const fxtap_tensor_query *query, fxtap_tensor_list *list)
 {
@@ -328,7 +328,7 @@ fxtap_status fxtap_reader_tensors(fxtap_reader *reader, const fxtap_tensor_query
     return FXTAP_OK;
 }
 
-/* ---- step by step ---- */
+/* ---- single steps ---- */
 
 uint32_t fxtap_reader_flags(const fxtap_reader *reader)
 {

@@ -1,4 +1,4 @@
-/* tensors.h - lists of tensors (tensors.c), loaded one by one (load.c). */
+/* tensors.h - lists of tensors (tensors.c), whose files are read on demand (load.c). */
 #ifndef FX_READER_TENSORS_H
 #define FX_READER_TENSORS_H
 
@@ -8,8 +8,8 @@
 
 typedef struct fx_tensor {
     fxtap_tensor_info info;
-    size_t order; /* of its slot, within the graph */
-    size_t place; /* in the list; set where a check needs it */
+    size_t order; /* order of its slot within the graph */
+    size_t place; /* in the list; set by fxtap_check */
 } fx_tensor;
 
 typedef struct fx_shape {
@@ -18,12 +18,12 @@ typedef struct fx_shape {
 } fx_shape;
 
 struct fxtap_tensor_list {
-    pthread_mutex_t lock; /* arena, texts, what is loaded of a tensor: fxtap_tensor_load_ functions run in any thread */
+    pthread_mutex_t lock; /* protects arena, texts and what fxtap_tensor_load_...() loads, in any thread */
     fx_arena arena;
     fx_tensor **items;
     size_t count;
     size_t capacity;
-    uint32_t flags;  /* the reader's */
+    uint32_t flags;  /* owned by the reader */
     fx_texts shapes; /* "2,3" -> fx_shape */
 };
 

@@ -1,4 +1,4 @@
-/* tree.c - the graphs, steps and nodes of a rank, put together from the index and the folders. */
+/* tree.c - the graphs, steps and nodes of a rank, merged from the index and the folders. */
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -55,7 +55,7 @@ fxtap_status fx_graph_add_step(fxtap_reader *reader, fx_graph *graph, const fx_s
     return FXTAP_OK;
 }
 
-/* The newest graph of that number: what a folder that the index does not have is held to be of. */
+/* The newest graph with that number, to which folders that are not in the index are assigned. */
 static fxtap_status newest_graph(fxtap_reader *reader, fx_rank *rank, uint32_t number, fx_graph **out)
 {
     fx_graph *newest = NULL;
@@ -74,7 +74,7 @@ static fxtap_status newest_graph(fxtap_reader *reader, fx_rank *rank, uint32_t n
 
 /* ---- folders ---- */
 
-/* Steps whose folder is `path`, or lies in it, are reached by a link. */
+/* Marks steps whose folder is `path` or below it as reached by a link. */
 static void mark_links(fx_rank *rank, const char *path)
 {
     size_t length = strlen(path);
@@ -105,7 +105,7 @@ static fxtap_status add_found_step(fxtap_reader *reader, fx_graph *graph, const 
     return fx_graph_add_step(reader, graph, &step);
 }
 
-/* `folders` has the folders of the index's steps, as absolute paths. */
+/* `folders`: absolute paths of the folders of steps in the index. */
 static fxtap_status scan_step(fxtap_reader *reader, fx_rank *rank, uint32_t number, const char *graph_path,
                               const fx_entry *entry, const fx_texts *folders)
 {
@@ -138,7 +138,7 @@ static fxtap_status scan_graph(fxtap_reader *reader, fx_rank *rank, uint32_t num
         return fx_reader_leave_out(reader);
     }
     if (status == FXTAP_OK) {
-        fx_graph *graph; /* also one without steps is there */
+        fx_graph *graph; /* a graph without steps is added too */
         status = newest_graph(reader, rank, number, &graph);
     }
     for (size_t i = 0; i < listing.count && status == FXTAP_OK; i++) {
@@ -174,7 +174,7 @@ static fxtap_status scan_rank(fxtap_reader *reader, fx_rank *rank, const fx_text
     return status;
 }
 
-/* Opened at a graph or a step: only that is looked at. */
+/* Opened at a graph or a step: scans only that. */
 static fxtap_status scan_only(fxtap_reader *reader, fx_rank *rank, const fx_texts *folders)
 {
     if (reader->only_step == NULL) {
@@ -268,14 +268,14 @@ fxtap_status fx_rank_load(fxtap_reader *reader, fx_rank *rank)
     fxtap_status status = FXTAP_OK;
     if (rank->info.has_index) {
         status = load_from_index(reader, rank, &folders);
-        if (status == FXTAP_E_DATABASE) { /* of one read that failed SQLite may say the same */
+        if (status == FXTAP_E_DATABASE) { /* SQLite may report the same for a failed read */
             forget_rank(reader, rank, &folders);
             status = load_from_index(reader, rank, &folders);
         }
         if (status == FXTAP_E_DATABASE) {
             forget_rank(reader, rank, &folders);
             rank->info.has_index = false;
-            status = fx_reader_warn(reader, "%s; read by names instead", fxtap_error_message());
+            status = fx_reader_warn(reader, "%s; reading by file names instead", fxtap_error_message());
         }
     }
     if (status == FXTAP_OK) {
@@ -320,7 +320,7 @@ int64_t fx_rank_latest_run(const fxtap_reader *reader, const fx_rank *rank)
 
 fxtap_status fx_graph_number_nodes(fxtap_reader *reader, fx_graph *graph)
 {
-    /* A new array: the old one may have been handed out. */
+    /* A new array, because the caller may have the old one. */
     const fxtap_node_info **nodes = fx_arena_calloc(&reader->arena, 1, graph->n_nodes * sizeof *nodes);
     if (nodes == NULL) {
         return FXTAP_E_NOMEM;
@@ -334,7 +334,7 @@ fxtap_status fx_graph_number_nodes(fxtap_reader *reader, fx_graph *graph)
     return FXTAP_OK;
 }
 
-/* As before the first try: one that failed half-way may be repeated. */
+/* Restores the state before loading, which may be repeated after a failure. */
 static void reset_nodes(fx_graph *graph)
 {
     graph->first_node = NULL;
@@ -345,7 +345,7 @@ static void reset_nodes(fx_graph *graph)
     }
 }
 
-/* What the index could not tell is read by names from here on. */
+/* The graph is read by file names from now on. */
 static fxtap_status forget_index(fxtap_reader *reader, fx_graph *graph)
 {
     reset_nodes(graph);
@@ -353,7 +353,7 @@ static fxtap_status forget_index(fxtap_reader *reader, fx_graph *graph)
     for (size_t i = 0; i < graph->n_steps; i++) {
         ((fx_step *)graph->steps[i])->id = 0;
     }
-    return fx_reader_warn(reader, "%s; read by names instead", fxtap_error_message());
+    return fx_reader_warn(reader, "%s; reading by file names instead", fxtap_error_message());
 }
 
 fxtap_status fx_graph_load_nodes(fxtap_reader *reader, fx_graph *graph)

@@ -13,7 +13,7 @@ fxtap_status fx_graph_add_step(fxtap_reader *reader, fx_graph *graph, const fx_s
 fxtap_status fx_graph_load_nodes(fxtap_reader *reader, fx_graph *graph);
 /* Sets the nodes' order and the array of nodes from the linked list. */
 fxtap_status fx_graph_number_nodes(fxtap_reader *reader, fx_graph *graph);
-/* The run that 0 selects; 0 if there are no runs. */
+/* The run that 0 selects; 0 if there are none. */
 int64_t fx_rank_latest_run(const fxtap_reader *reader, const fx_rank *rank);
 
 #endif

@@ -1,4 +1,4 @@
-/* values.c - the tensors of one step from the index: one query, rows in order of their slots. */
+/* values.c - the tensors of one step from the index, by one query, with rows in the order of slots. */
 #include <limits.h>
 #include <math.h>
 #include <sqlite3.h>
@@ -58,7 +58,7 @@ enum column {
 #define TENSOR_ROWS " WHERE t.step_id = ?1 ORDER BY t.slot_id, t.stamp_us"
 
 static const char tensors_sql[] = TENSOR_COLUMNS " NULL, NULL" TENSOR_TABLES TENSOR_ROWS;
-/* Where some values have elements that hold nothing. */
+/* If some values have undefined elements. */
 static const char undefined_sql[] =
     TENSOR_COLUMNS " u.ranges, u.hash" TENSOR_TABLES " LEFT JOIN undefined u ON u.value_id = v.id" TENSOR_ROWS;
 
@@ -68,13 +68,13 @@ typedef struct tensor_context {
     const fx_step *step;
     const fxtap_tensor_query *query;
     fxtap_tensor_list *list;
-    size_t next_slot; /* slots and rows both ascend */
+    size_t next_slot; /* slots and rows are both in ascending order */
     size_t n_lost;    /* rows that belong to no slot */
 } tensor_context;
 
 /* ---- shapes ---- */
 
-/* Decimal integers between commas; false for anything else, or more than FXTAP_MAX_DIMS of them. */
+/* Parses decimal integers separated by commas; false for anything else, or for more than FXTAP_MAX_DIMS of them. */
 static bool parse_extents(const char *text, int64_t extents[FXTAP_MAX_DIMS], int32_t *ndim_out)
 {
     int32_t ndim = 0;
@@ -95,7 +95,7 @@ static bool parse_extents(const char *text, int64_t extents[FXTAP_MAX_DIMS], int
     return true;
 }
 
-/* Each distinct text is parsed once a list. NULL with *failed_out false where the text is no shape. */
+/* Each distinct text is parsed once per list. NULL with *failed_out false if the text is not a valid shape. */
 static const fx_shape *shape_of(fxtap_tensor_list *list, const char *text, bool *failed_out)
 {
     fx_texts_entry *entry = fx_texts_add(&list->shapes, text, strlen(text));
@@ -139,7 +139,7 @@ static fxtap_dtype dtype_from_descr(const char *descr)
     return FXTAP_DTYPE_NONE;
 }
 
-/* Whether the shape has as many bytes as the row says: what else it says is then worth believing. */
+/* Whether shape and dtype give the size in the row; if not, the row's metadata is not used. */
 static bool is_consistent(const fxtap_tensor_info *info)
 {
     uint64_t n_bytes = fxtap_dtype_size(info->saved_dtype);
@@ -195,7 +195,7 @@ static double real_or_nan(fx_rows *rows, int column)
     return fx_rows_is_null(rows, column) ? NAN : sqlite3_column_double(rows->statement, column);
 }
 
-/* Integers come as INTEGER, as text where they are over 2^63-1; floats as REAL. */
+/* Integers are stored as INTEGER, or as text above 2^63-1; floats as REAL. */
 static void fill_bound(fx_rows *rows, int column, double *real_out, int64_t *integer_out)
 {
     switch (sqlite3_column_type(rows->statement, column)) {
@@ -231,7 +231,7 @@ static void fill_stats(fx_rows *rows, fxtap_tensor_info *info)
         fill_bound(rows, C_MIN, &stats->min, &stats->min_int);
         fill_bound(rows, C_MAX, &stats->max, &stats->max_int);
     }
-    bool has_some = stats->count > stats->nan_count; /* indexes of before say 0 where there is none */
+    bool has_some = stats->count > stats->nan_count; /* older indexes have 0 if there is no maximum */
     stats->abs_max = has_some ? real_or_nan(rows, C_ABS_MAX) : NAN;
     stats->mean = real_or_nan(rows, C_MEAN);
     stats->mean_imag = real_or_nan(rows, C_MEAN_IMAG);
@@ -255,7 +255,7 @@ static const fx_slot *slot_of(tensor_context *at, int64_t id)
     return is_there ? &graph->slots[at->next_slot] : NULL;
 }
 
-/* While a step is being moved, each file is in the one folder or in the other. */
+/* While a step is being moved, each file is in one of the two folders. */
 static const char *folder_of(const fx_step *step, const char *name)
 {
     char path[PATH_MAX];
@@ -279,7 +279,7 @@ static fxtap_status fill_path(tensor_context *at, const fx_slot *slot, fxtap_ten
     return info->path != NULL ? FXTAP_OK : FXTAP_E_NOMEM;
 }
 
-/* Ranges that are none are passed over: then all elements count. */
+/* Invalid ranges are ignored: then all elements count. */
 static fxtap_status fill_undefined(tensor_context *at, fx_rows *rows, fxtap_tensor_info *info)
 {
     if (fx_rows_is_null(rows, C_UNDEFINED) || !info->has_meta || info->dtype == FXTAP_STRING) {
@@ -358,7 +358,7 @@ fxtap_status fx_index_load_tensors(fxtap_reader *reader, fx_graph *graph, const 
     }
     fx_rows_end(&rows);
     if (status == FXTAP_OK && context.n_lost > 0) {
-        status = fx_reader_warn(reader, "%s: %zu rows of the index belong to no place of the graph", step->info.folder,
+        status = fx_reader_warn(reader, "%s: %zu index rows refer to no slot of the graph", step->info.folder,
                                 context.n_lost);
     }
     return status;
@@ -374,7 +374,7 @@ fxtap_status fx_index_has_tensors(fxtap_reader *reader, const fx_graph *graph, c
     }
     fx_rows_end(&rows);
     if (status == FXTAP_E_DATABASE) {
-        *out = true; /* what is wrong will be told, and mended, where the rows are read */
+        *out = true; /* reported and handled when the rows are read */
         return FXTAP_OK;
     }
     return status;
@@ -435,5 +435,5 @@ fxtap_status fxtap_reader_input_hashes(fxtap_reader *reader, const fxtap_node_in
     if (slot != NULL) {
         status = take_hashes(reader, graph, slot, steps, n, out);
     }
-    return status == FXTAP_E_DATABASE ? FXTAP_OK : status; /* lists of the steps warn of it */
+    return status == FXTAP_E_DATABASE ? FXTAP_OK : status; /* listing the steps reports it */
 }

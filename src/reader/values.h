@@ -4,7 +4,7 @@
 
 #include "reader/tensors.h"
 
-/* Whether the index has rows of the step; true if the index cannot be read. FXTAP_E_IO, FXTAP_E_NOMEM. */
+/* Whether the index has rows for the step; true if the index cannot be read. FXTAP_E_IO, FXTAP_E_NOMEM. */
 fxtap_status fx_index_has_tensors(fxtap_reader *reader, const fx_graph *graph, const fx_step *step, bool *out);
 /* Appends the tensors of one step that the query selects. */
 fxtap_status fx_index_load_tensors(fxtap_reader *reader, fx_graph *graph, const fx_step *step,

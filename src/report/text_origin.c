@@ -21,6 +21,16 @@ static void call_place(const fx_page *p, const fxtap_pair *pair)
     fxtap_buffer_printf(p->out, "graph %" PRIu32 ", step %" PRId64, pair->graph, pair->step);
 }
 
+/* ", in target graph 3, step 1", if golden's numbers are others. */
+static void target_call_place(const fx_page *p, const fxtap_pair *pair)
+{
+    bool is_pair = pair->verdict != FXTAP_ONLY_GOLDEN && pair->verdict != FXTAP_ONLY_TARGET;
+    if (is_pair && (pair->target_graph != pair->graph || pair->target_step != pair->step)) {
+        fxtap_buffer_printf(p->out, "; in target graph %" PRIu32 ", step %" PRId64, pair->target_graph,
+                            pair->target_step);
+    }
+}
+
 static void place_lines(const fx_page *p, const fxtap_pair *pair)
 {
     if (pair->source_file[0] != '\0') {
@@ -45,6 +55,7 @@ static void place_lines(const fx_page *p, const fxtap_pair *pair)
     call_place(p, pair);
     fxtap_buffer_printf(p->out, ", %s ", fx_io_name(pair->io));
     fx_page_text(p, pair->position, p->width - 48, false);
+    target_call_place(p, pair);
     fxtap_buffer_text(p->out, "\n");
 }
 
@@ -326,12 +337,13 @@ typedef struct selection {
     size_t n_following;
 } selection;
 
-/* Counts an origin with the shown origin that represents it; false if there is none. */
+/* Counts an origin with the shown origin that represents it: the same place of another call, or (if it does not follow
+ * from an earlier call) another weight of the same call. False if there is none. */
 static bool is_represented(const fxtap_report *report, selection *chosen, const fxtap_origin *origin)
 {
     for (size_t i = 0; i < chosen->n_shown; i++) {
         shown_origin *shown = &chosen->shown[i];
-        if (are_weights_of_a_call(report, shown->origin, origin)) {
+        if (!origin->follows && are_weights_of_a_call(report, shown->origin, origin)) {
             shown->n_weights++;
             return true;
         }
@@ -347,10 +359,10 @@ static void choose(const fxtap_report *report, selection *out)
 {
     for (size_t i = 0; i < report->n_origins; i++) {
         const fxtap_origin *origin = &report->origins[i];
-        if (origin->follows) {
-            out->n_following++;
-        } else if (is_represented(report, out, origin)) {
+        if (is_represented(report, out, origin)) {
             continue;
+        } else if (origin->follows) {
+            out->n_following++;
         } else if (out->n_shown < SHOWN_ORIGINS) {
             out->shown[out->n_shown++] = (shown_origin){.origin = origin};
         } else {

@@ -52,7 +52,7 @@ fxtap_status fx_error_errno(int error_number, const char *action, const char *pa
 {
     char room[128];
     const char *words = strerror_r(error_number, room, sizeof room); /* GNU's: may return another buffer */
-    fx_error(FXTAP_E_IO, "cannot %s %s: %s", action, path, words);
+    fx_error(FXTAP_E_IO, "cannot %s %s: %s", action, path[0] == '\0' ? "\"\"" : path, words);
     set_path(path);
     last.error_number = error_number;
     return FXTAP_E_IO;

@@ -49,9 +49,10 @@ static bool source_matches(const char *pattern, const fx_glob_node *node)
 
 bool fx_glob_node_match(const char *pattern, const fx_glob_node *node)
 {
-    return (node->name != NULL && fxtap_glob_match(pattern, node->name)) ||
-           (node->target != NULL && fxtap_glob_match(pattern, node->target)) ||
-           (node->module_path != NULL && module_matches(pattern, node->module_path)) || source_matches(pattern, node);
+    return pattern[0] != '\0' && /* it would match whatever is unknown of the node */
+           ((node->name != NULL && fxtap_glob_match(pattern, node->name)) ||
+            (node->target != NULL && fxtap_glob_match(pattern, node->target)) ||
+            (node->module_path != NULL && module_matches(pattern, node->module_path)) || source_matches(pattern, node));
 }
 
 /* The first few distinct names: "add, aten.add.Tensor, fc1, ..." */

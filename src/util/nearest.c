@@ -32,7 +32,8 @@ static size_t distance(const char *a, const char *b)
 const char *fxtap_nearest_name(const char *typed, const char *const *names, size_t n_names)
 {
     size_t typed_length = strlen(typed);
-    size_t best = typed_length / 3 + 2; /* more edits than this: a different word */
+    size_t best = typed_length / 3 + 2;
+    best = typed_length < best ? typed_length : best; /* this many edits, or every letter: a different word */
     const char *nearest = NULL;
     if (typed_length > MAX_NAME) {
         return NULL;

@@ -94,6 +94,16 @@ static void not_replayed(const fx_page *p, const fxtap_verification *v)
     }
 }
 
+/* The text of a scratch buffer; "" if it failed, and then the page has failed. */
+static const char *text_of(const fx_page *p, const fxtap_buffer *scratch)
+{
+    if (fxtap_buffer_status(scratch) != FXTAP_OK) {
+        p->out->status = scratch->status;
+        return "";
+    }
+    return scratch->length > 0 ? scratch->bytes : "";
+}
+
 /* Prints what `write` does, wrapped after `indent` columns. */
 static void wrapped(const fx_page *p, const fxtap_verification *v, int32_t indent,
                     void (*write)(const fx_page *p, const fxtap_verification *v))
@@ -103,11 +113,7 @@ static void wrapped(const fx_page *p, const fxtap_verification *v, int32_t inden
     fx_page scratch = *p;
     scratch.out = &line;
     write(&scratch, v);
-    if (fxtap_buffer_status(&line) == FXTAP_OK) {
-        fx_page_wrapped(p, line.bytes, indent);
-    } else {
-        p->out->status = line.status;
-    }
+    fx_page_wrapped(p, text_of(p, &line), indent);
     fxtap_buffer_clear(&line);
     fxtap_buffer_text(p->out, "\n");
 }
@@ -252,7 +258,7 @@ static void shape_line(const fx_page *p, const fxtap_verify_result *result)
     shape_sentence(&line, result);
     lean_sentence(&line, &result->error);
     fx_page_label(p, "shape");
-    fx_page_wrapped(p, fxtap_buffer_status(&line) == FXTAP_OK ? line.bytes : "", 10);
+    fx_page_wrapped(p, text_of(p, &line), 10);
     fxtap_buffer_clear(&line);
     fxtap_buffer_text(p->out, "\n");
 }
@@ -347,7 +353,7 @@ static void in_short(const fx_page *p, const fxtap_verify_result *result)
             percent(p->out, fx_misrounded_share(&result->third));
         }
     } else if (result->reason[0] != '\0') {
-        fx_page_text(p, result->reason, p->width - 10, false);
+        fxtap_buffer_text(p->out, result->reason);
     } else if (result->is_measured) {
         fxtap_buffer_text(p->out, "error ");
         times(p, error->ratio);
@@ -363,11 +369,17 @@ static void also_line(const fx_page *p, const fxtap_verify_result *result)
     fx_page_text(p, result->place.operator_name, p->width - used, false);
     fxtap_buffer_text(p->out, "\n");
     fx_page_label(p, "");
+    fxtap_buffer line;
+    fxtap_buffer_init(&line);
+    fx_page scratch = *p;
+    scratch.out = &line;
+    where(&scratch, &result->place);
+    fxtap_buffer_text(&line, ": ");
+    in_short(&scratch, result);
     fxtap_buffer_text(p->out, "  ");
-    where(p, &result->place);
-    fxtap_buffer_text(p->out, ": ");
-    in_short(p, result);
+    fx_page_text(p, text_of(p, &line), p->width - 12, false);
     fxtap_buffer_text(p->out, "\n");
+    fxtap_buffer_clear(&line);
 }
 
 static void also(const fx_page *p, const fxtap_verification *v, size_t first)

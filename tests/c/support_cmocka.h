@@ -11,4 +11,11 @@
 
 #define COUNT_OF(array) (sizeof(array) / sizeof(array)[0])
 
+/* Skips a test, and says why where scripts/test looks for it. */
+#define SKIP(reason)                                                                                                   \
+    do {                                                                                                               \
+        print_message("skipped: %s: %s\n", __func__, reason);                                                          \
+        skip();                                                                                                        \
+    } while (0)
+
 #endif

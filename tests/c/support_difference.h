@@ -9,13 +9,13 @@ double random_unit(void); /* in [-1, 1) */
 
 extern const fx_difference_options usual;
 
-/* The same bits, or both NaN. */
+/* Whether two doubles have the same bits, or are both NaN. */
 bool same_double(double a, double b);
 
 void assert_near(double actual, long double expected, long double tolerance);
 void assert_same_result(const fx_difference_result *a, const fx_difference_result *b);
 
-/* At the level in use. */
+/* At the current level. */
 fx_difference_result compare_at_level(const fxtap_view *golden, const fxtap_view *target,
                                       const fx_difference_options *options);
 /* The scalar result, after checking that every other level gives the same. */

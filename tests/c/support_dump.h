@@ -19,10 +19,10 @@ typedef struct small_dump {
 /* First time stamp of the next dump: 2026-01-01 plus `seconds`. */
 void sd_set_clock(unsigned seconds);
 small_dump sd_open(const char *root, fxtap_dump_type type);
-/* One call over these values: 5 tensors, one None and one string. */
+/* One call on these values: 5 tensors, one None and one string. */
 void sd_step(small_dump *small, const float values[SD_N_VALUES], bool fails);
 void sd_close(small_dump *small);
-/* All of it: `n_steps` steps of values 1, 2, 3 ... */
+/* Writes a dump of `n_steps` steps with values 1, 2, 3 ... */
 void sd_write(const char *root, unsigned seconds, unsigned n_steps);
 
 #endif

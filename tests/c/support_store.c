@@ -139,7 +139,7 @@ fxtap_status ss_run(fxtap_capture *capture, size_t n, float *values, size_t n_va
             values[j] += 1.0f;
         }
         ticket = ss_floats(call, ss_slot(capture, i, FXTAP_OUTPUT, "0"), stamp, values, n_values);
-        if (ticket == 0) { /* it has failed already, so its end fails too */
+        if (ticket == 0) { /* the end of a failed call fails too */
             break;
         }
     }
@@ -220,7 +220,7 @@ static bool is_step_name(const char *name)
     return name[0] != '\0' && strspn(name, "0123456789") == strlen(name);
 }
 
-/* Each file of a folder has a row. */
+/* Each file in a folder has a row. */
 static size_t check_folder(sqlite3 *db, const char *rank, const char *graph, const char *step)
 {
     char relative[512];
@@ -260,7 +260,7 @@ static size_t check_graph(sqlite3 *db, const char *rank, const char *graph)
     return n;
 }
 
-/* Each row of a step whose folder has been moved has its file. */
+/* Each row of a step that was renamed into place has its file. */
 static void check_rows(sqlite3 *db, const char *rank)
 {
     sqlite3_stmt *rows = query(db, "SELECT t.file, t.shape, t.hash, s.partial FROM tensors t JOIN step s"

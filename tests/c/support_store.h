@@ -21,9 +21,12 @@ extern struct ss_fixture {
 int ss_set_up(void **state);
 int ss_tear_down(void **state);
 
-/* A graph of `n` relu operators, n0 of placeholder x, each of the one before it, registered under `graph_id`. */
+/*
+ * A graph of `n` relu operators, the first of placeholder x, each other of the previous one, registered under
+ * `graph_id`.
+ */
 fxtap_capture *ss_capture(fxtap_dump *dump, uint32_t graph_id, size_t n);
-/* A graph of operators with these names. */
+/* A graph of operators with the given names. */
 fxtap_capture *ss_named(fxtap_dump *dump, uint32_t graph_id, size_t n, const char *const *names);
 
 fxtap_call *ss_begin(fxtap_capture *capture);
@@ -31,12 +34,12 @@ fxtap_call *ss_begin(fxtap_capture *capture);
 fxtap_slot ss_slot(fxtap_capture *capture, size_t i, fxtap_io io, const char *position);
 fxtap_ticket ss_submit(fxtap_call *call, fxtap_slot slot, uint64_t stamp_us, const fxtap_view *view);
 fxtap_ticket ss_floats(fxtap_call *call, fxtap_slot slot, uint64_t stamp_us, const float *values, size_t n);
-/* One call of a graph of n relus over `values` (n_values), which are increased by one in each. */
+/* One call of a graph of n relus on `values` (n_values), each of which is increased by one for each node. */
 fxtap_status ss_run(fxtap_capture *capture, size_t n, float *values, size_t n_values, uint64_t *step_out);
 
 /* The first column of the first row of a query on the rank's index; -1 or "" without a row. */
 int64_t ss_int(const char *root, const char *sql);
-const char *ss_text(const char *root, const char *sql); /* overwritten by the next */
+const char *ss_text(const char *root, const char *sql); /* overwritten by the next call */
 
 /*
  * Checks a dump of one rank against its index: the file of each row exists, whole, with the recorded shape and hash,

@@ -6,7 +6,7 @@
 
 #include <stddef.h>
 
-/* A new empty folder; its absolute path, to be given to tree_remove(). */
+/* Creates an empty folder and returns its absolute path, which is passed to tree_remove(). */
 char *tree_create(void);
 void tree_remove(char *path);
 
@@ -15,7 +15,7 @@ extern char *tree_root;
 int tree_make_root(void **state);
 int tree_remove_root(void **state);
 
-/* "root/format..." in a buffer that the next-but-seven call overwrites. */
+/* Returns "root/format..." in one of eight buffers that are used in turn. */
 const char *tree_path(const char *root, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 void tree_mkdir(const char *path); /* with its parents */

@@ -35,7 +35,7 @@ static void large_blocks_leave_the_small_chunk_in_use(void **state)
     (void)state;
     fx_arena arena;
     fx_arena_init(&arena);
-    assert_non_null(fx_arena_alloc(&arena, 1000000)); /* first of all */
+    assert_non_null(fx_arena_alloc(&arena, 1000000)); /* the first block */
     char *small = fx_arena_strdup(&arena, "abc");
     assert_non_null(fx_arena_alloc(&arena, 1000000));
     char *next = fx_arena_printf(&arena, "%s-%d", small, 7);
@@ -91,14 +91,14 @@ static void a_reset_arena_gives_the_memory_again(void **state)
         assert_null(arena.chunk);
     }
 #ifndef __SANITIZE_ADDRESS__
-    fx_memory_fail_after(0); /* what it needs is there */
+    fx_memory_fail_after(0); /* enough memory */
     assert_non_null(fx_arena_alloc(&arena, 10000));
     fx_memory_fail_after(-1);
 #endif
     fx_arena_init(&other);
     assert_non_null(fx_arena_strdup(&other, "other"));
     fx_arena_reset(&other);
-    fx_arena_adopt(&other, &arena); /* leak checkers find lost memory */
+    fx_arena_adopt(&other, &arena); /* leak checkers report lost memory */
     assert_null(arena.spare);
     fx_arena_clear(&other);
 }

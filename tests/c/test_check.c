@@ -1,4 +1,4 @@
-/* fxtap_reader_check: all damage is reported, valid dumps have no problem; the first bad operator comes first. */
+/* fxtap_reader_check: all damage is reported, valid dumps have no problems, origins come first. */
 #include "support_cmocka.h"
 
 #include <math.h>
@@ -50,7 +50,7 @@ static void expect(const char *path, bool read_data, fxtap_problem_kind kind, co
     done(&result);
 }
 
-/* The path of a file of step 0 whose name holds `part`. */
+/* The path of a file of step 0 whose name contains `part`. */
 static const char *file_of(const char *part)
 {
     static char path[4096];
@@ -64,7 +64,7 @@ static const char *file_of(const char *part)
     return path;
 }
 
-static void separate(const char *path) /* from its other names, and writable */
+static void separate(const char *path) /* breaks the hard links and makes the file writable */
 {
     char command[9000];
     snprintf(command, sizeof command, "cp '%s' '%s.copy' && rm -f '%s' && mv '%s.copy' '%s' && chmod u+w '%s'", path,
@@ -83,7 +83,7 @@ static void test_sound_dumps(void **state)
         assert_null(fxtap_check_problem(result.check, 0));
         done(&result);
     }
-    sd_write(tree_root, 1000, 1); /* a second run moves its files into the first's folder */
+    sd_write(tree_root, 1000, 1); /* as if a second run had dumped into the first run's folder */
     checked result = check_path(tree_root, true);
     assert_int_equal(fxtap_check_problem_count(result.check), 0);
     assert_int_equal(fxtap_check_file_count(result.check), 24);
@@ -98,7 +98,7 @@ static void test_missing(void **state)
     (void)state;
     sd_write(tree_root, 0, 1);
     assert_int_equal(unlink(file_of("mul.Scalar.INPUT.0")), 0);
-    expect(tree_root, false, FXTAP_PROBLEM_MISSING_FILE, "not there");
+    expect(tree_root, false, FXTAP_PROBLEM_MISSING_FILE, "but missing");
 }
 
 static void test_cut_at_any_byte(void **state)
@@ -142,14 +142,14 @@ static void test_changed_contents(void **state)
     checked result = check_path(tree_root, false);
     assert_int_equal(fxtap_check_problem_count(result.check), 0);
     done(&result);
-    expect(tree_root, true, FXTAP_PROBLEM_HASH, "not what was written");
+    expect(tree_root, true, FXTAP_PROBLEM_HASH, "differ from what was written");
     assert_int_equal(unlink(path), 0);
     static const float other[] = {1, 2, 3};
     tree_write_floats(path, other, 3);
-    expect(tree_root, false, FXTAP_PROBLEM_BAD_FILE, "holds float32 3, the index has float32 2x3");
+    expect(tree_root, false, FXTAP_PROBLEM_BAD_FILE, "the file has float32 3, the index has float32 2x3");
 }
 
-/* A file that was changed under one of its names is wrong under all of them. */
+/* A file that was changed through one of its names is reported under all of them. */
 static void test_hard_links(void **state)
 {
     (void)state;
@@ -257,7 +257,8 @@ static void test_non_finite_values(void **state)
         expect_non_finite(&result);
         done(&result);
     }
-    assert_int_equal(unlink(tree_path(tree_root, RANK "/fxtap.db")), 0); /* the same from the files alone */
+    assert_int_equal(unlink(tree_path(tree_root, RANK "/fxtap.db")),
+                     0); /* the same from the files, without the index */
     checked result = check_path(tree_root, true);
     expect_non_finite(&result);
     done(&result);

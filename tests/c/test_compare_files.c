@@ -22,7 +22,7 @@ static void save(const char *root, const char *name, fxtap_dtype dtype, int64_t 
     }
 }
 
-/* Compares two 1-d arrays in files of their own; the report's only pair is copied out. */
+/* Compares two 1-d arrays in separate files; copies the report's only pair. */
 static fxtap_pair compare_arrays(sides *both, fxtap_dtype dtype, int64_t n, const void *golden, const void *target)
 {
     remove(tree_path(both->golden, "a.npy"));
@@ -262,10 +262,12 @@ static void rules_override_the_defaults(void **state)
     sides *both = *state;
     write_chain(both->golden, 1, 3, -1, 0);
     write_chain(both->target, 1, 3, 1, 0);
-    fxtap_rule rules[] = {
-        {.rtol = -1, .atol = 1.0, .min_cosine = -1, .max_abs = -1, .max_rel_l2 = -1, .max_ulp = -1},
-        {.node = "add_2", .rtol = 0, .atol = 0, .min_cosine = -1, .max_abs = -1, .max_rel_l2 = -1, .max_ulp = -1},
-    };
+    fxtap_rule rules[2];
+    fxtap_rule_init(&rules[0]);
+    fxtap_rule_init(&rules[1]);
+    rules[0].atol = 1.0;
+    rules[1].node = "add_2";
+    rules[1].rtol = rules[1].atol = 0;
     fxtap_compare_options options;
     fxtap_compare_options_init(&options);
     options.rules = rules;
@@ -278,6 +280,39 @@ static void rules_override_the_defaults(void **state)
     assert_int_equal(sc_try(both->golden, both->target, &options, &report), FXTAP_OK);
     assert_int_equal(fxtap_report_count(report, FXTAP_DIFFERENT), 2);
     fxtap_report_free(report);
+}
+
+static void rules_have_their_size(void **state)
+{
+    sides *both = *state;
+    write_chain(both->golden, 1, 3, -1, 0);
+    write_chain(both->target, 1, 3, 1, 0);
+    struct later_rule { /* a later version's rule has more fields */
+        fxtap_rule known;
+        double unknown;
+    } rules[2];
+    for (int i = 0; i < 2; i++) {
+        fxtap_rule_init(&rules[i].known);
+        rules[i].known.struct_size = sizeof rules[i];
+        rules[i].unknown = 1e-30;
+    }
+    rules[0].known.atol = 1.0;
+    rules[1].known.node = "add_2";
+    rules[1].known.rtol = rules[1].known.atol = 0;
+    fxtap_compare_options options;
+    fxtap_compare_options_init(&options);
+    options.rules = &rules[0].known;
+    options.n_rules = 2;
+    fxtap_report *report = NULL;
+    assert_int_equal(sc_try(both->golden, both->target, &options, &report), FXTAP_OK);
+    assert_int_equal(fxtap_report_count(report, FXTAP_DIFFERENT), 2);
+    fxtap_report_free(report);
+    rules[0].known.struct_size = 0; /* not initialised */
+    assert_int_equal(sc_try(both->golden, both->target, &options, &report), FXTAP_E_INVALID);
+    assert_non_null(strstr(fxtap_error_message(), "rule 0 of 0 bytes"));
+    rules[0].known.struct_size = sizeof rules[0];
+    rules[1].known.struct_size = sizeof rules[1].known; /* another size than the first one's */
+    assert_int_equal(sc_try(both->golden, both->target, &options, &report), FXTAP_E_INVALID);
 }
 
 static char *print(const fxtap_report *report, fxtap_report_format format)
@@ -340,13 +375,13 @@ static void put_number(unsigned char *at, uint64_t value)
     }
 }
 
-/* The two numbers of the first group of a shard, which are the first of its only group that hold all of its pairs. */
+/* The position in a shard of the first group's two numbers, the first and number of its pairs. */
 static unsigned char *group_extent(void *bytes, size_t n_bytes, uint64_t n_pairs)
 {
     unsigned char *found = NULL;
     for (unsigned char *at = bytes; at + 16 <= (unsigned char *)bytes + n_bytes; at++) {
         if (number_at(at) == 0 && number_at(at + 8) == n_pairs) {
-            found = at; /* the last one: groups follow the pairs */
+            found = at; /* the last match: groups follow the pairs */
         }
     }
     assert_non_null(found);
@@ -380,7 +415,7 @@ static void groups_of_a_shard_tile_its_pairs(void **state)
     assert_int_equal(fxtap_report_merge((const void *const[]){bytes}, &n_bytes, 1, &merged), FXTAP_OK);
     assert_int_equal(fxtap_report_pair_count(merged), n_pairs);
     fxtap_report_free(merged);
-    /* the same group again and again, each with all the pairs */
+    /* the same group repeatedly, each time with all pairs */
     enum { GROUPS = 20000, BYTES = 64 };
     unsigned char *group = extent - (BYTES - 16);
     size_t n_before = (size_t)(group - (unsigned char *)bytes), n_after = n_bytes - n_before - BYTES;
@@ -430,6 +465,7 @@ int main(void)
         SIDED(a_map_pairs_other_names),
         SIDED(fail_fast_says_what_it_did_not_compare),
         SIDED(rules_override_the_defaults),
+        SIDED(rules_have_their_size),
         SIDED(shards_put_together_are_the_whole),
         SIDED(groups_of_a_shard_tile_its_pairs),
         SIDED(every_form_prints),

@@ -70,7 +70,7 @@ static void a_differing_input_of_the_graph_is_the_origin(void **state)
     fxtap_report_free(report);
 }
 
-/* Two graphs, the second of which takes the output of the first; `twist` is what happens between them. */
+/* Two graphs, the second of which takes the output of the first; `twist` changes the value in between. */
 static void write_two_graphs(const char *root, float first, float twist)
 {
     fxtap_dump_options options = ss_options(root);
@@ -134,11 +134,11 @@ static void what_changed_before_it_was_read_is_an_origin(void **state)
     assert_string_equal(origin->pair->name, "sum_1-aten.sum.default.INPUT.0");
     assert_null(origin->between);
     assert_null(origin->input);
-    assert_int_equal(origin->n_carried, 0); /* the sum itself is unchanged, thus correct */
+    assert_int_equal(origin->n_carried, 0); /* the sum itself is computed correctly */
     fxtap_report_free(report);
 }
 
-/* Operators in a row, each on a line and in a module of its own; each adds one to what the one before it put out. */
+/* Operators in sequence, each on its own line and in its own module; each adds one to the previous result. */
 static void write_row(const char *root, size_t n, const char *const *names)
 {
     fxtap_graph *graph = sg_graph(FXTAP_GRAPH_INFERENCE);
@@ -191,7 +191,7 @@ static fxtap_status print_all(const fxtap_report *report)
     return status;
 }
 
-/* The merged report as JSON goes to *json_out, to be freed. */
+/* *json_out is the merged report as JSON, which the caller frees. */
 static fxtap_status everything(const sides *both, bool read_all, char **json_out)
 {
     fxtap_compare_options options;

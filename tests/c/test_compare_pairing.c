@@ -1,4 +1,4 @@
-/* test_compare_pairing.c - pairs operators of two programs that compute the same. */
+/* test_compare_pairing.c - pairing the operators of two programs that compute the same. */
 #include "support_cmocka.h"
 
 #include <math.h>
@@ -16,19 +16,19 @@
 #define MAX_OPS 16
 #define ROWS 4
 
-/* An operator of a program: what it reads, by name, and what it yields: ROWS x width numbers that `seed` stands for. */
+/* An operator of a program: the names that it reads, and its result of ROWS x width numbers, generated from `seed`. */
 typedef struct op {
     const char *name, *target, *code, *module;
     const char *reads[2]; /* "x" and "w" are the graph's inputs */
     int64_t width;
-    double seed; /* numbers of one seed are equal; of nearly one seed, nearly; of others, strangers */
+    double seed; /* equal seeds give equal numbers, nearly equal seeds nearly equal ones, other seeds unrelated ones */
 } op;
 
 typedef struct program {
     const char *root;
     const op *ops;
     size_t n_ops;
-    size_t cut;               /* of a second graph, which begins with that operator; 0: one graph */
+    size_t cut;               /* number of the first operator of a second graph; 0: one graph */
     int32_t rank, world_size; /* 0: there is one rank */
 } program;
 
@@ -57,7 +57,7 @@ static double seed_of(const program *p, const char *name, int64_t *width)
     return i == SIZE_MAX ? (strcmp(name, "x") == 0 ? 101 : 102) : p->ops[i].seed;
 }
 
-typedef struct graph_names { /* what stands for each name in one graph */
+typedef struct graph_names { /* the value that each name has in one graph */
     const char *names[MAX_OPS + 4];
     fxtap_node nodes[MAX_OPS + 4];
     size_t n;
@@ -76,7 +76,7 @@ static fxtap_node node_for(fxtap_graph *graph, graph_names *known, const char *n
     return known->nodes[known->n++] = sg_node(graph, FXTAP_OP_PLACEHOLDER, placeholder, placeholder, 0, NULL, 0);
 }
 
-/* A graph of the operators [first, end): what they read and do not yield is its input. */
+/* A graph of the operators [first, end): names that these read but do not define are its inputs. */
 static fxtap_capture *add_graph(fxtap_dump *dump, const program *p, size_t first, size_t end, uint32_t number,
                                 fxtap_node *nodes)
 {
@@ -176,7 +176,7 @@ static fxtap_report *compare(const sides *both, const op *golden, size_t n_golde
 
 #define COMPARE(both, golden, target) compare(both, golden, COUNT_OF(golden), target, COUNT_OF(target), 0)
 
-/* The node of target whose result was compared with that of golden's node; NULL: none. */
+/* The node of target whose result is compared with that of golden's node; NULL: none. */
 static const char *partner(const fxtap_report *report, const char *node)
 {
     static char name[64];
@@ -191,9 +191,7 @@ static const char *partner(const fxtap_report *report, const char *node)
     return NULL;
 }
 
-/*
- * gelu against mul, erf, mul: the last one is what the line computes, and the operator that is named where it is wrong.
- */
+/* gelu against mul, erf, mul: the last one computes the line's result, and is named if it is wrong. */
 static void a_region_stands_for_one_operator(void **state)
 {
     const sides *both = *state;
@@ -224,7 +222,7 @@ static void a_region_stands_for_one_operator(void **state)
     }
 }
 
-/* Names count on with the operators that a rewritten line adds: mul_1 is another product on either side. */
+/* The numbers in names continue over operators that a rewritten line adds: mul_1 is another product on each side. */
 static void names_alone_prove_nothing(void **state)
 {
     const op golden[] = {{"sin", "aten.sin.default", "h = sin(x)", "", {"x"}, 8, 1},
@@ -246,7 +244,7 @@ static void names_alone_prove_nothing(void **state)
     fxtap_report_free(report);
 }
 
-/* A graph that is cut in two on one side: the second graph's input is the first one's result. */
+/* One side's graph is split in two: the second graph's input is the first one's result. */
 static void a_cut_graph_pairs_in_full(void **state)
 {
     const sides *both = *state;
@@ -275,7 +273,7 @@ static void a_cut_graph_pairs_in_full(void **state)
     }
 }
 
-/* Below a fault no value is equal any more: operators pair by what feeds them, whatever their lines and names. */
+/* After a fault all values differ: operators pair by their producers, whatever their lines and names. */
 static void wiring_carries_pairs_below_a_fault(void **state)
 {
     const op golden[] = {{"mm", "aten.mm.default", "h = x @ w", "", {"x", "w"}, 8, 1},
@@ -290,7 +288,7 @@ static void wiring_carries_pairs_below_a_fault(void **state)
     fxtap_report *report = COMPARE(*state, golden, target);
     assert_string_equal(partner(report, "mm"), "mm_7");
     assert_string_equal(partner(report, "relu"), "relu_7");
-    assert_string_equal(partner(report, "mul"), "mul_7"); /* its arguments are swapped, which does not count */
+    assert_string_equal(partner(report, "mul"), "mul_7"); /* its arguments are swapped, which is not a difference */
     assert_string_equal(partner(report, "exp"), "exp_7");
     assert_int_equal(fxtap_report_origin_count(report), 1);
     assert_string_equal(fxtap_report_origin(report, 0)->pair->node, "mm");
@@ -299,7 +297,7 @@ static void wiring_carries_pairs_below_a_fault(void **state)
     fxtap_report_free(report);
 }
 
-/* The pair stands on the reader's line; the position of the first operator in between is reported too. */
+/* The pair is reported with the line of its reader; the position of the first operator in between is reported too. */
 static void what_came_between_is_placed(void **state)
 {
     const sides *both = *state;
@@ -325,7 +323,7 @@ static void what_came_between_is_placed(void **state)
     }
 }
 
-/* Layers in another order, under another root: module and value tell them apart, not the order. */
+/* Layers in another order, below another root: they are identified by module and value, not by order. */
 static void order_is_the_last_resort(void **state)
 {
     const op golden[] = {{"mm", "aten.mm.default", "return x @ self.w", "L['self'].left", {"x", "w"}, 8, 1},
@@ -367,7 +365,7 @@ static void only_what_should_be_there_is_missing(void **state)
     fxtap_report_free(report);
 }
 
-/* A replica that took another branch: its graph is another one, and pairs all the same. */
+/* A replica that took another branch has a different graph, but pairs nevertheless. */
 static void replicas_whose_graphs_differ_are_aligned(void **state)
 {
     const sides *both = *state;
@@ -402,7 +400,7 @@ static bool has_warning(const fxtap_report *report, const char *part)
     return false;
 }
 
-/* A map names nodes, and tensors of them; unused lines are reported. */
+/* A map may name nodes and their tensors; unused lines are reported. */
 static void a_map_pairs_nodes_and_tensors(void **state)
 {
     const sides *both = *state;
@@ -456,7 +454,7 @@ static fx_sampling sample(const sides *both, const float *golden, const float *t
     return found;
 }
 
-/* The same elements in another order have equal statistics: a NaN that stands elsewhere is what differs. */
+/* The same elements in another order have equal statistics: a NaN at another position is the difference. */
 static void samples_that_are_not_finite_count(void **state)
 {
     assert_int_equal(sample(*state, (float[]){NAN, 4, 4}, (float[]){NAN, 4, 4}, 3), FX_SAMPLES_AGREE);
@@ -488,7 +486,7 @@ static void a_map_carries_over_what_stars_took(void **state)
     char long_name[4096];
     memset(long_name, 'a', sizeof long_name - 1);
     long_name[sizeof long_name - 1] = '\0';
-    assert_null(applied("*a*a*a*a*a*a*a*b x", long_name)); /* in no time */
+    assert_null(applied("*a*a*a*a*a*a*a*b x", long_name)); /* without measurable time */
 }
 
 static void a_map_that_is_none_names_the_line(void **state)

@@ -1,4 +1,4 @@
-/* test_compare_rules.c - rules from a file: what is read, and which line is at fault where something cannot be. */
+/* test_compare_rules.c - rules from a file: their values, and the line that an error reports. */
 #include "support_cmocka.h"
 
 #include <stdio.h>

@@ -90,7 +90,7 @@ static void assert_reference(const fx_difference_result *actual, const double *g
     }
 }
 
-/* The worst coordinates: sorted, distinct, none larger left out. */
+/* The worst coordinates: sorted and distinct; no larger error is omitted. */
 static void assert_worst(const fx_difference_result *actual, const double *golden, const double *target, size_t n,
                          size_t wanted)
 {
@@ -353,7 +353,7 @@ static void rounding_to_float16(void **state)
     assert_int_equal(fx_f16_of_f32(65520.0f), 0x7c00);
 }
 
-/* Each pair of real dtypes against the reference over values that both hold. */
+/* Each pair of real dtypes against the reference, with values that both can represent. */
 static void dtypes_mix(void **state)
 {
     (void)state;
@@ -404,7 +404,7 @@ static void complex_by_modulus(void **state)
     assert_true(result.max_abs_err == 0 && result.mismatched == 0 && result.cosine == 1);
 }
 
-/* One array in every order and byte order: the same values, the same row-major coordinates. */
+/* One array in every memory and byte order: the same values, and the same row-major coordinates. */
 static void orders_and_endianness(void **state)
 {
     (void)state;

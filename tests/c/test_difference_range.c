@@ -1,4 +1,4 @@
-/* test_difference_range.c - distances in ulps, and values whose squares, errors or places leave a range. */
+/* test_difference_range.c - distances in ulps, and values whose squares, errors or positions exceed a range. */
 #include "support_cmocka.h"
 
 #include <float.h>
@@ -6,7 +6,7 @@
 
 #include "support_difference.h"
 
-/* The distance by stepping with nextafterf, the plainest definition. */
+/* The distance by stepping with nextafterf, the simplest definition. */
 static void ulp_distances(void **state)
 {
     (void)state;
@@ -45,7 +45,7 @@ static void ulp_distances(void **state)
     assert_true(result.max_ulp == 2);
 }
 
-/* Finite values beyond the judged dtype's range are one place past its largest, from every wider dtype. */
+/* Finite values beyond the judged dtype's range are one ulp past its largest, for every wider dtype. */
 static void ulp_distances_beyond_the_range(void **state)
 {
     (void)state;

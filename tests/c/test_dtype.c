@@ -8,9 +8,9 @@
 #include "tensor/convert.h"
 
 /*
- * What a bit pattern means by the definition of its format, in double arithmetic: (-1)^s * 2^(E - bias) * 1.m,
- * subnormals where E is 0. `top` says what the pattern with all exponent bits set is: 'i' IEEE, 'f' NaN only with all
- * mantissa bits, 'z' the pattern of -0 is NaN, 'n' nothing special, 'e' e8m0.
+ * The value of a bit pattern by the definition of its format, in double arithmetic: (-1)^s * 2^(E - bias) * 1.m,
+ * subnormal if E is 0. `top` is the meaning of the patterns with all exponent bits set: 'i' IEEE, 'f' NaN only with all
+ * mantissa bits, 'z' NaN for the pattern of -0, 'n' ordinary numbers, 'e' e8m0.
  */
 static double by_definition(unsigned bits, int n_exponent, int n_mantissa, int bias, char top)
 {
@@ -142,7 +142,7 @@ static void test_out_of_range_dtypes(void **state)
     }
 }
 
-/* Each saved dtype has a descr and is saved as itself; what has neither is named here. */
+/* Each saved dtype has a descr and is saved as itself; the exceptions are listed here. */
 static void test_saved_dtypes(void **state)
 {
     (void)state;

@@ -48,7 +48,7 @@ static int create(const char *path)
     return fd;
 }
 
-/* Calls of 7 bytes at most: every way to cut the parts is gone through. */
+/* Calls of at most 7 bytes: tries every way to split the parts. */
 static void test_small_calls(void **state)
 {
     (void)state;
@@ -119,7 +119,7 @@ static void *drain(void *fd)
     return (void *)total;
 }
 
-/* A pipe that a slow reader empties, and a timer that interrupts: short writes and EINTR both happen. */
+/* A pipe that a slow reader empties, and a timer that interrupts: causes short writes and EINTR. */
 static void test_interrupted_writes(void **state)
 {
     (void)state;
@@ -149,7 +149,7 @@ static void test_interrupted_writes(void **state)
     assert_int_equal((size_t)total, 2 * N);
 }
 
-/* The limit cuts a write short first and refuses the rest: errno and path are reported, no file remains. */
+/* The limit first shortens a write and then rejects the rest: errno and path are reported, and no file remains. */
 static void test_a_file_size_limit(void **state)
 {
     (void)state;
@@ -170,7 +170,7 @@ static void test_a_file_size_limit(void **state)
         assert_int_equal(fxtap_npy_save(paths[0], views[i]), FXTAP_E_IO);
         assert_int_equal(fxtap_error_errno(), EFBIG);
         assert_string_equal(fxtap_error_path(), paths[0]);
-        assert_int_equal(rmdir(folder), 0); /* empty: no partial file, no temporary one */
+        assert_int_equal(rmdir(folder), 0); /* empty: neither a partial nor a temporary file */
         assert_int_equal(mkdir(folder, 0700), 0);
     }
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &kept), 0);
@@ -194,7 +194,7 @@ static void test_rename_new(void **state)
     unlink(paths[1]);
 }
 
-static int refused_errno; /* what the injected faults set */
+static int refused_errno; /* state of the injected faults */
 
 static int refuse_rename(int old_fd, const char *old_path, int new_fd, const char *new_path, int no_replace)
 {
@@ -279,7 +279,7 @@ static void test_save_under_faults(void **state)
             fx_system.openat = refuse_open;
             break;
         case 1:
-        case 2: /* a write of nothing counts as a full disk */
+        case 2: /* a write of zero bytes counts as a full disk */
             fx_system.writev = refuse_write;
             break;
         case 3:
@@ -299,8 +299,8 @@ static void test_save_under_faults(void **state)
 }
 
 /*
- * More bytes than one write() moves: 2^31 + 5, the last one 7. The source is a sparse file in memory, the target is
- * mostly zeros. One of the long tests (FXTAP_LONG_TESTS set); needs room on the disk or is skipped.
+ * More bytes than one write() transfers: 2^31 + 5, the last of which is 7. The source is a sparse file in memory, the
+ * target is mostly zeros. One of the long tests (FXTAP_LONG_TESTS set); skipped without disk space.
  */
 static void test_more_than_one_write_moves(void **state)
 {
@@ -309,7 +309,7 @@ static void test_more_than_one_write_moves(void **state)
     struct statvfs disk;
     assert_int_equal(statvfs(folder, &disk), 0);
     if (getenv("FXTAP_LONG_TESTS") == NULL || disk.f_bavail * disk.f_frsize < n * 2) {
-        skip();
+        SKIP("a long test, or no room on the disk");
     }
     int source = memfd_create("fxtap-test", 0);
     assert_true(source >= 0);

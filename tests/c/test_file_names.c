@@ -1,4 +1,4 @@
-/* Names of files: as TorchAir's where a file system takes them, else changed, and never equal. */
+/* File names are TorchAir's if a file system accepts them, otherwise changed, and always distinct. */
 #include <stdio.h>
 #include <string.h>
 
@@ -68,7 +68,7 @@ static void test_long_names_stay_apart(void **state)
     memset(a, 'a', 300);
     a[300] = '\0';
     memcpy(b, a, sizeof b);
-    b[290] = 'b'; /* the only difference lies after byte 250 */
+    b[290] = 'b'; /* the only difference is after byte 250 */
     const char *stem_a = stem(a, "aten.relu.default", NULL);
     const char *stem_b = stem(b, "aten.relu.default", NULL);
     assert_string_not_equal(stem_a, stem_b);
@@ -129,7 +129,7 @@ static void test_folding(void **state)
         {"\xce\xa3", "\xcf\x82"},              /* sigma, at the end of a word */
         {"\xe2\x89\xa0", "=\xcc\xb8"},         /* not equal */
         {"a\xcd\x85", "a\xce\xb9"},            /* iota below */
-        {"\xef\xbc\xa1", "\xef\xbd\x81"},      /* A of full width */
+        {"\xef\xbc\xa1", "\xef\xbd\x81"},      /* full-width A */
     };
     const char *const different[][2] = {
         {"abc", "abcd"}, {"abd", "abc"}, {"a-b", "a_b"}, {"a\xcc\x81", "a"}, {"\xc3\xa9t", "t1"}, {"", "a"},

@@ -1,4 +1,4 @@
-/* test_glob_node.c - patterns that choose operators: what they match, and the hint if they do not. */
+/* test_glob_node.c - patterns that select operators: what they match, and the hint if they match nothing. */
 #include <string.h>
 
 #include "fxtap/output.h"
@@ -30,7 +30,7 @@ static void test_places(void **state)
         {"module.blocks.1.fc1", true},
         {"_orig_mod.module.blocks.1.fc1", true},
         {"L?'self'?._orig_mod.module.blocks.1.fc1", true},
-        {"fc1", false}, /* a part is not a root */
+        {"fc1", false}, /* a suffix of the module path, not its root */
         {"model.py:12", true},
         {"model.py:*", true},
         {"*model.py*", true},

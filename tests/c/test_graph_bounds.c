@@ -1,4 +1,4 @@
-/* Records whose walks would be far larger, or far deeper, than they are themselves: work and stack stay bounded. */
+/* Records whose walks would be far larger or deeper than the records themselves: work and stack stay bounded. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -15,7 +15,7 @@
 #include "support_graph.h"
 
 #define CHAIN 1000000
-#define SECONDS_MAX 300 /* for the whole program, with sanitisers too; unbounded work would take years */
+#define SECONDS_MAX 300 /* for the whole program, also with sanitisers; unbounded work would take years */
 
 static fxtap_status summarise(const fxtap_graph *g, fxtap_buffer *text)
 {
@@ -61,7 +61,7 @@ static void use(const fxtap_graph *g)
     fxtap_free(bytes);
 }
 
-/* n0, and nodes that yield, and take, their predecessor `times` times. */
+/* n0, and nodes that take their predecessor, and return it, `times` times. */
 static fxtap_graph *chain(fxtap_node_op op, size_t n, size_t times)
 {
     fxtap_graph *g = sg_graph(FXTAP_GRAPH_INFERENCE);
@@ -123,7 +123,7 @@ static void test_chain(void **state)
     }
 }
 
-/* A list that holds the one before it twice, so many levels deep, is an argument: what it stands for is 2^levels. */
+/* Lists that contain the previous list twice, nested over many levels, as an argument: it represents 2^levels items. */
 static fxtap_status add_twice(size_t n_levels)
 {
     fxtap_graph *g = sg_graph(FXTAP_GRAPH_INFERENCE);
@@ -157,7 +157,7 @@ static void test_twice_a_level(void **state)
     }
 }
 
-/* A tuple of many items that is taken as many times: each time all of it would be written. */
+/* A tuple of many items, used as many times: every use would write all of it. */
 static void test_wide_results(void **state)
 {
     (void)state;
@@ -179,7 +179,7 @@ static void test_wide_results(void **state)
         assert_int_equal(summarise(g, &text), FXTAP_E_UNSUPPORTED);
         assert_non_null(strstr(fxtap_error_message(), "too large for a summary"));
         assert_int_equal(text.length, 0);
-        if (ops[k] == FXTAP_OP_PLACEHOLDER) { /* a call gives one tensor for each of the items */
+        if (ops[k] == FXTAP_OP_PLACEHOLDER) { /* a call yields one tensor for each item */
             assert_int_equal(print(g, FXTAP_PRINT_PY, &text), FXTAP_E_UNSUPPORTED);
             fxtap_buffer_clear(&text);
         }
@@ -187,7 +187,7 @@ static void test_wide_results(void **state)
     }
 }
 
-/* As optimisers do: hundreds of results of one operator, each used separately. They are not too large. */
+/* Optimisers produce hundreds of results of one operator, each used separately. These are accepted. */
 static void test_many_items(void **state)
 {
     (void)state;
@@ -225,7 +225,7 @@ static void test_many_items(void **state)
     fxtap_graph_free(g);
 }
 
-/* Subgraphs within subgraphs, each naming the next one four times: 4^14 walks, whether by value or by node. */
+/* Nested subgraphs, each referring to the next one four times: 4^14 walks, by value or by node. */
 static void test_subgraphs(void **state)
 {
     (void)state;
@@ -259,7 +259,7 @@ static void test_subgraphs(void **state)
     }
 }
 
-/* Three levels, as control flow within control flow within a region: not too much. */
+/* Three levels, such as control flow within control flow within a region, are accepted. */
 static void test_few_subgraphs(void **state)
 {
     (void)state;
@@ -350,7 +350,7 @@ static void test_deep_wires(void **state)
     fxtap_graph_free(g);
 }
 
-/* A constant of many dimensions, and one whose number of elements wraps around to what its bytes hold. */
+/* A constant of many dimensions, and one whose number of elements wraps around to match its bytes. */
 static void test_constants(void **state)
 {
     (void)state;
@@ -404,7 +404,7 @@ static fxtap_value tensor_of(fxtap_graph *g, size_t n, const int64_t *sizes)
     return value;
 }
 
-/* Sizes whose products do not fit: a reshape of a transposed tensor, which is regrouped, and a count of elements. */
+/* Sizes whose products overflow: a reshape of a transposed tensor, which is regrouped, and a count of elements. */
 static void test_huge_sizes(void **state)
 {
     (void)state;
@@ -430,7 +430,7 @@ static void test_huge_sizes(void **state)
     fxtap_graph_free(g);
 }
 
-/* More pieces than a recipe allows: reported, not omitted. */
+/* More instructions than a recipe may have: reported, not omitted. */
 static void test_many_pieces(void **state)
 {
     (void)state;
@@ -447,7 +447,7 @@ static void test_many_pieces(void **state)
     free(metas);
     fxtap_buffer text;
     assert_int_equal(print(g, FXTAP_PRINT_TXT, &text), FXTAP_OK);
-    assert_non_null(strstr(text.bytes, "a range of 4096 numbers or more"));
+    assert_non_null(strstr(text.bytes, "range of 4096 or more numbers"));
     fxtap_buffer_clear(&text);
     fxtap_graph_free(g);
 }

@@ -1,4 +1,4 @@
-/* The keys: blind to names, paths and the order in which SymPy prints, not to what a graph computes. */
+/* The keys ignore names, paths and the order in which SymPy prints, but depend on all that a graph computes. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -55,7 +55,7 @@ static void test_canonical(void **state)
     check_canonical("Piecewise((1, s77 > 2), (0, True))", "(Piecewise (tuple 1 (< 2 s#0)) (tuple 0 True))");
     check_canonical("log2(s77)", "(log2 s#0)");
     check_canonical("zuf0 + ToFloat(s77)", "(+ (ToFloat s#0) zuf#2)");
-    /* no expressions: tokens */
+    /* not expressions: compared as tokens */
     check_canonical("s77 ? s5 : xs5", "s#0?s#1:xs#2");
     check_canonical("s77 +", "s#0+");
     check_canonical("f(s77", "f(s#0");
@@ -89,18 +89,18 @@ static void test_canonical_bounds(void **state)
     fx_symbols_clear(&symbols);
 }
 
-/* ---- random graphs, built twice under different names ---- */
+/* ---- random graphs, built twice with different names ---- */
 
 enum { N_SYMBOLS = 5, N_CHANGES = 10 };
 
-/* What differs between two builds of the same graph. */
+/* The differences between two builds of the same graph. */
 typedef struct disguise {
     unsigned symbol[N_SYMBOLS]; /* torch's numbers */
     const char *prefix;         /* of node names */
     const char *path;           /* of module paths and files */
     const char *device;
     double hint;
-    int change; /* 0: none, else what is different in the node at `changed` */
+    int change; /* 0: none; otherwise what is different in the node at `changed` */
     unsigned changed;
 } disguise;
 
@@ -153,7 +153,7 @@ static fxtap_value meta_of(fxtap_graph *g, const disguise *d, uint32_t *seed, in
         uint32_t extent = 2 + next_random(seed) % 9;
         bool is_symbol = next_random(seed) % 2 == 0;
         if (change == 1 && i == 0) {
-            is_symbol = false; /* another size */
+            is_symbol = false; /* a different size */
             extent = 1234;
         }
         if (is_symbol) {
@@ -262,7 +262,7 @@ static void test_names_do_not_count(void **state)
         for (unsigned i = 0; i < N_SYMBOLS; i++) {
             d.symbol[i] = next_random(&shuffle) % 50 + i * 50;
         }
-        for (unsigned i = 0; i < N_SYMBOLS; i++) { /* in any order of names */
+        for (unsigned i = 0; i < N_SYMBOLS; i++) { /* in any order of the names */
             unsigned j = next_random(&shuffle) % N_SYMBOLS;
             unsigned symbol = d.symbol[i];
             d.symbol[i] = d.symbol[j];
@@ -289,8 +289,10 @@ static void test_changes_count(void **state)
             d.changed = seed % 12;
             fxtap_graph *b = build(seed, &d);
             assert_false(same(fxtap_graph_strict_key(a), fxtap_graph_strict_key(b)));
-            /* 1 shape, 2 dtype, 3 constant are no structure; wiring, keywords that are wired and targets are;
-               6 renames the keyword of a constant */
+            /*
+             * shapes (1), dtypes (2) and constants (3) are not part of the structure; wiring, wired keywords and
+             * targets are; 6 renames the keyword of a constant
+             */
             bool structural = change > 3 && change != 6;
             assert_int_equal(same(fxtap_graph_structural_key(a), fxtap_graph_structural_key(b)), !structural);
             fxtap_graph_free(b);
@@ -305,7 +307,7 @@ static void test_changes_count(void **state)
     }
 }
 
-/* One symbol twice is not two symbols; the same sizes in another place are other sizes. */
+/* One symbol twice differs from two symbols; the same sizes at another position are different sizes. */
 static void test_symbol_structure(void **state)
 {
     (void)state;
@@ -358,7 +360,7 @@ static void test_subgraphs_count(void **state)
     }
 }
 
-/* What a key says of one argument; addresses in a repr are of one process. */
+/* The key of one argument; addresses in a repr depend on the process. */
 static fxtap_hash128 key_of_argument(fxtap_value_kind kind, double number, const char *text)
 {
     fxtap_graph *g = sg_graph(FXTAP_GRAPH_INFERENCE);

@@ -1,4 +1,4 @@
-/* json and dot: every value is printed, nothing hostile escapes from its quotes; parts of graphs. */
+/* json and dot: every value is printed, and no text escapes from its quotes; parts of graphs. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -137,7 +137,7 @@ static size_t some_stats(void *context, const char *node, const fxtap_print_stat
     return strcmp(node, "a") == 0 ? 2 : 0;
 }
 
-/* The page's data is JSON that no name can leave, and nothing is fetched from anywhere. */
+/* The page's data is JSON that no name can break out of; the page loads nothing from elsewhere. */
 static void test_html(void **state)
 {
     (void)state;
@@ -253,7 +253,7 @@ static void test_select(void **state)
     o.module = "fc"; /* without the root */
     check_part(g, &o, "x? y? b? a! c!");
     o.module = NULL;
-    o.op = "b"; /* a name, as in a listing */
+    o.op = "b"; /* a name, as in a list */
     check_part(g, &o, "a? b!");
     o.op = "fc.act";
     check_part(g, &o, "a? b!");
@@ -270,7 +270,7 @@ static void test_select(void **state)
     fxtap_graph_free(g);
 }
 
-/* A part has everything of its nodes: constants, subgraphs, keywords. */
+/* A part contains everything that its nodes use: constants, subgraphs, keywords. */
 static void test_select_values(void **state)
 {
     (void)state;

@@ -13,7 +13,7 @@
 #include "support_graph.h"
 #include "util/memory.h"
 
-/* A graph with every kind of value in it. */
+/* A graph that contains every kind of value. */
 static fxtap_status build_all(fxtap_graph **out)
 {
     fxtap_graph *g = NULL;
@@ -248,7 +248,7 @@ static void test_wrong_handles(void **state)
     fxtap_graph_free(NULL);
 }
 
-/* Lists of lists that share their items: a few bytes that would take forever to walk. */
+/* Nested lists that share their items: a few bytes that would take forever to walk. */
 static void test_bounds(void **state)
 {
     (void)state;

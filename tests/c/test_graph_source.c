@@ -1,4 +1,4 @@
-/* Which frame of a stack trace a node came from. */
+/* The frame of a stack trace that a node is attributed to. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>

@@ -57,7 +57,7 @@ static void every_element_lands(void **state)
     assert_memory_equal(strided_bins, expected, sizeof bins);
 }
 
-/* Every value at, just under and just over every border, over ranges of all sizes: as long double has it. */
+/* Values at, just below and just above every border, over ranges of all sizes, against long double. */
 static void borders_are_exact(void **state)
 {
     (void)state;

@@ -1,4 +1,6 @@
-/* The lowering: py, txt and pbtxt of small graphs, hostile and empty ones, no memory, the recipes themselves. */
+/*
+ * The lowering: py, txt and pbtxt of small, hostile and empty graphs, allocation failures, and the recipes themselves.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -109,7 +111,7 @@ static void test_py(void **state)
     fxtap_graph_free(g);
 }
 
-/* What has no lowering, or not for these arguments, keeps its line, and what comes after it is lowered. */
+/* A node without a lowering, or whose arguments have none, keeps its line; later nodes are lowered. */
 static void test_without_lowering(void **state)
 {
     (void)state;
@@ -129,7 +131,7 @@ static void test_without_lowering(void **state)
     fxtap_graph_free(g);
 }
 
-/* Arguments missing, of the wrong kind, too many; no metas: every operator of the tables survives them. */
+/* Missing arguments, wrong kinds, too many, no metas: every operator in the tables handles them. */
 static void test_wrong_arguments(void **state)
 {
     (void)state;
@@ -244,7 +246,7 @@ static bool has_prefix(const char *text, const char *prefix)
     return strncmp(text, prefix, strlen(prefix)) == 0;
 }
 
-/* Each target once, each program read to its end. */
+/* Targets are unique, and each program is parsed to its end. */
 static void test_tables(void **state)
 {
     (void)state;
@@ -276,7 +278,7 @@ static void test_tables(void **state)
     assert_true(n > 300);
 }
 
-/* The value of a program without arguments, as Python writes it; NULL where it raises. */
+/* The value of a program without arguments, as a Python literal; NULL if it raises. */
 static const char *run(const char *program)
 {
     static char result[256];

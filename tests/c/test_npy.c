@@ -182,7 +182,7 @@ static void test_what_is_not_supported(void **state)
     expect_status(4, dictionaries[0], 24, FXTAP_E_UNSUPPORTED);
 }
 
-/* Exact copies of the bytes, so that a sanitiser sees a read past the end. */
+/* Exact copies of the bytes, so that sanitisers detect reads past the end. */
 static void test_files_cut_anywhere(void **state)
 {
     (void)state;
@@ -331,7 +331,7 @@ static const char *path_in_folder(const char *name)
     return path;
 }
 
-/* Saves, opens, and compares each element with what a gather of the view gives; then removes the file. */
+/* Saves, opens, compares each element with the gathered view, and removes the file. */
 static void expect_round_trip(const fxtap_view *view, const char *descr)
 {
     const char *path = path_in_folder("round.npy");
@@ -406,7 +406,9 @@ static char *read_whole(const char *path, size_t *n_out)
     return bytes;
 }
 
-/* Files that NumPy 2.4's np.save wrote, all dtypes and orders: read and saved again they are the same byte for byte. */
+/*
+ * Files written by NumPy 2.4's np.save, with all dtypes and orders: reading and saving reproduces them byte for byte.
+ */
 static void test_saved_files_are_numpys(void **state)
 {
     (void)state;

@@ -10,7 +10,7 @@
 #include "fxtap/npy.h"
 #include "support_tree.h"
 
-/* Reads the last value of a file that was cut after it was opened, in a process of its own; its wait status. */
+/* Reads the last value of a file that was truncated after opening, in a separate process; returns its wait status. */
 static int read_after_cut(const char *path, uint32_t flags)
 {
     static float values[100000];
@@ -23,7 +23,7 @@ static int read_after_cut(const char *path, uint32_t flags)
     if (child == 0) {
         fxtap_npy *npy = NULL;
         float last = 0;
-        signal(SIGBUS, SIG_DFL); /* sanitisers and cmocka catch it */
+        signal(SIGBUS, SIG_DFL); /* sanitisers and cmocka handle the signal */
         bool opened = fxtap_npy_open_with(path, flags, &npy) == FXTAP_OK && truncate(path, 4096) == 0;
         bool is_right = opened && fxtap_view_gather(fxtap_npy_view(npy), 99999, 1, &last) == FXTAP_OK && last == 7;
         _exit(is_right ? 0 : 1);
@@ -42,11 +42,12 @@ static void test_a_copy_outlives_its_file(void **state)
     int copied = read_after_cut(path, FXTAP_READ_COPY);
     assert_true(WIFEXITED(copied) && WEXITSTATUS(copied) == 0);
     fxtap_npy *npy = NULL;
-    assert_int_equal(fxtap_npy_open_with(path, FXTAP_READ_COPY, &npy), FXTAP_E_FORMAT); /* cut before it was opened */
+    assert_int_equal(fxtap_npy_open_with(path, FXTAP_READ_COPY, &npy),
+                     FXTAP_E_FORMAT); /* truncated before it was opened */
     assert_int_equal(fxtap_npy_open_with(path, 2, &npy), FXTAP_E_INVALID);
 }
 
-/* Of a large file that is no .npy file, a copy reads no more than its beginning. */
+/* Of a large file that is not an .npy file, a copy reads only the beginning. */
 static void test_a_foreign_file_is_not_copied(void **state)
 {
     (void)state;

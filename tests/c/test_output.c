@@ -121,7 +121,7 @@ static void test_digits(void **state)
     fxtap_buffer_clear(&buffer);
 }
 
-/* Any number, and those next to the middle between two decimals, as printf's %g rounds them. */
+/* Any number, and those next to the midpoint between two decimals, as printf's %g rounds them. */
 static void test_digits_are_rounded_as_printf_does(void **state)
 {
     (void)state;
@@ -132,7 +132,7 @@ static void test_digits_are_rounded_as_printf_does(void **state)
         random ^= random << 17;
         int digits = 1 + (int)(random >> 60);
         double value = ldexp((double)(random & 0xFFFFFFFFFFFFF), (int)(random >> 52 & 127) - 110);
-        if (i % 2 == 0) { /* m.5 by a power of ten, one step up or down of it at most */
+        if (i % 2 == 0) { /* m.5 times a power of ten, at most one ulp up or down */
             value = ((double)(random % 100000) + 0.5) * pow(10, (double)(random >> 20 & 31) - 16);
             value = i % 4 == 0 ? value : nextafter(value, i % 8 < 4 ? 0 : INFINITY);
         }
@@ -187,7 +187,7 @@ static void test_numbers_under_a_decimal_comma(void **state)
     (void)state;
     char text[16];
     if (!sl_use_comma()) {
-        skip(); /* not glibc */
+        SKIP("needs glibc");
     }
     snprintf(text, sizeof text, "%.1f", 0.5);
     assert_string_equal(text, "0,5");
@@ -246,7 +246,7 @@ static void test_json(void **state)
     fxtap_buffer_clear(&buffer);
 }
 
-/* C1 controls, the direction of writing, a mark that takes no place; printable characters stay. */
+/* C1 controls, bidirectional controls and zero-width marks are escaped; printable characters are kept. */
 static void test_json_does_not_steer_a_terminal(void **state)
 {
     (void)state;
@@ -274,7 +274,7 @@ static void test_csv_is_utf8_and_does_not_steer_a_terminal(void **state)
     fxtap_buffer_clear(&buffer);
 }
 
-/* Each byte, at each place of what is looked at in one go. */
+/* Every byte at every position within a vector. */
 static void test_json_escapes_a_byte_anywhere(void **state)
 {
     (void)state;
@@ -443,7 +443,7 @@ static void test_printf_writes_what_printf_writes(void **state)
     } while (0)
     SAME("%s|%.*s|%.*s|%c|%%", "text", 2, "abc", 9, "abc", 'x');
     SAME("%d %u %lld %llu %zu", INT32_MIN, UINT32_MAX, (long long)INT64_MIN, (unsigned long long)UINT64_MAX, SIZE_MAX);
-    SAME("%s %5d %s %04x %-8s|%s", "before", 7, "between", 0xABu, "left", "after"); /* one that is left to printf */
+    SAME("%s %5d %s %04x %-8s|%s", "before", 7, "between", 0xABu, "left", "after"); /* one that printf formats */
     SAME("%ld %lu %zu", LONG_MIN, ULONG_MAX, (size_t)0);
     SAME("%zd %li %hhd %+d %i", (ssize_t)-1, -2L, (signed char)-3, 4, -5);
     SAME("%.*s|%s", 0, "none", "");
@@ -457,7 +457,7 @@ static void test_failed_printf_leaves_what_was_there(void **state)
     fxtap_buffer buffer;
     fxtap_buffer_init(&buffer);
     fxtap_buffer_text(&buffer, "kept");
-    fx_memory_fail_after(1); /* the first gives the usual room */
+    fx_memory_fail_after(1); /* the first has the initial capacity */
     fxtap_buffer_printf(&buffer, "%*d", 5000, 7);
     fx_memory_fail_after(-1);
     assert_int_equal(fxtap_buffer_status(&buffer), FXTAP_E_NOMEM);
@@ -469,7 +469,7 @@ static void test_failed_printf_leaves_what_was_there(void **state)
     long_text[sizeof long_text - 1] = '\0';
     fxtap_buffer_text(&buffer, "kept");
     fx_memory_fail_after(0);
-    fxtap_buffer_printf(&buffer, "%s%s", "a", long_text); /* the first text finds room */
+    fxtap_buffer_printf(&buffer, "%s%s", "a", long_text); /* the first text fits */
     fx_memory_fail_after(-1);
     assert_int_equal(fxtap_buffer_status(&buffer), FXTAP_E_NOMEM);
     assert_string_equal(buffer.bytes, "kept");

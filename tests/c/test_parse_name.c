@@ -111,7 +111,7 @@ static void test_time_stamps_read_back(void **state)
     fx_name_stamp(UINT64_MAX, digits);
     assert_string_equal(digits, "99991231235959999999");
     uint64_t stamp_us;
-    assert_false(fx_stamp_parse("21000229000000000000", &stamp_us)); /* no leap year */
+    assert_false(fx_stamp_parse("21000229000000000000", &stamp_us)); /* not a leap year */
     assert_false(fx_stamp_parse("19691231235959999999", &stamp_us));
     for (uint64_t day = 0; day < 60000; day += 7) { /* into the 2130s */
         uint64_t moment = day * UINT64_C(86400000000) + day * 11;

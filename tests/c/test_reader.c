@@ -1,4 +1,4 @@
-/* What a reader finds where there is no index: TorchAir's own dumps, folders put together by hand. */
+/* Dumps without an index: TorchAir's own dumps, and folders built by hand. */
 #include "support_cmocka.h"
 
 #include <stdio.h>
@@ -96,7 +96,7 @@ static void test_tensors_come_in_order(void **state)
     fxtap_reader_close(reader);
 }
 
-/* What np.save makes of an object: a pickle, here one that would run a command. */
+/* An object saved by np.save is a pickle; this one would run a command. */
 static void test_pickled_files_are_reported(void **state)
 {
     (void)state;
@@ -136,7 +136,7 @@ static void test_list_positions_and_text(void **state)
         assert_string_equal(fxtap_tensor_list_at(list, i)->position, positions[i]);
     }
     fxtap_tensor_list_free(list);
-    query.pattern = "index-aten.index.Tensor.INPUT.1"; /* a list that TorchAir made text of */
+    query.pattern = "index-aten.index.Tensor.INPUT.1"; /* a list that TorchAir converted to text */
     list = sr_list(reader, &query);
     assert_int_equal(fxtap_tensor_list_count(list), 1);
     assert_int_equal(fxtap_tensor_load_stats(list, 0), FXTAP_E_UNSUPPORTED);
@@ -223,11 +223,11 @@ static void test_queries(void **state)
     fxtap_reader_close(reader);
 }
 
-/* ---- trees put together by hand ---- */
+/* ---- folders built by hand ---- */
 
 static const float one[] = {1.0f};
 
-/* A file of node `node` run at second `second`. */
+/* A file of node `node`, which ran at second `second`. */
 static const char *add_file(const char *folder, const char *node, const char *place, unsigned second)
 {
     const char *path =
@@ -446,7 +446,7 @@ static void test_nothing_to_read(void **state)
     assert_int_equal(fxtap_reader_open("/dev/null", &reader), FXTAP_E_FORMAT);
     assert_null(reader);
     tree_mkdir(tree_path(tree_root, GRAPH));
-    reader = sr_open(tree_root); /* a dump of nothing */
+    reader = sr_open(tree_root); /* an empty dump */
     assert_int_equal(sr_count(reader, NULL), 0);
     fxtap_reader_close(reader);
     fxtap_reader_close(NULL);
@@ -460,7 +460,7 @@ static void test_a_nested_dump_is_pointed_out(void **state)
     fxtap_reader *reader = sr_open(tree_path(tree_root, "runs"));
     assert_int_equal(fxtap_reader_kind(reader), FXTAP_READ_PLAIN);
     assert_int_equal(fxtap_reader_warning_count(reader), 1);
-    assert_non_null(strstr(fxtap_reader_warning(reader, 0), "runs/good holds a dump of its own"));
+    assert_non_null(strstr(fxtap_reader_warning(reader, 0), "runs/good contains a dump of its own"));
     fxtap_reader_close(reader);
 }
 
@@ -505,7 +505,7 @@ static void test_every_allocation_may_fail(void **state)
     }
 }
 
-/* Whatever is read through a reader that copies is read whole when it is opened. */
+/* A reader that copies files reads them completely when it opens them. */
 static void test_copies(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
 /*
- * Indexes that are damaged, foreign or hostile: a warning and reading by names, never a crash or a path that leads out.
+ * Damaged, foreign or hostile indexes: a warning and reading by file names, never a crash or a path outside the dump.
  */
 #include "support_cmocka.h"
 
@@ -70,18 +70,18 @@ static void test_another_database(void **state)
     }
 }
 
-static void test_an_index_from_the_future(void **state)
+static void test_an_index_of_a_later_version(void **state)
 {
     (void)state;
     sd_write(tree_root, 0, 1);
     sr_sql(tree_path(tree_root, INDEX), "PRAGMA user_version = 1000");
     fxtap_reader *reader = NULL;
     assert_int_equal(fxtap_reader_open(tree_root, &reader), FXTAP_E_UNSUPPORTED);
-    assert_non_null(strstr(fxtap_error_message(), "an index from the future"));
+    assert_non_null(strstr(fxtap_error_message(), "index version 1000 is not supported"));
     assert_null(reader);
 }
 
-static void test_one_of_two_indexes_from_the_future(void **state)
+static void test_one_of_two_indexes_of_a_later_version(void **state)
 {
     (void)state;
     sd_write(tree_root, 0, 1);
@@ -91,9 +91,9 @@ static void test_one_of_two_indexes_from_the_future(void **state)
     sr_sql(tree_path(tree_root, "worldsize2_global_rank1/" FX_INDEX_FILE), "PRAGMA user_version = 1000");
     sd_write(tree_root, 0, 1);
     fxtap_reader *reader = sr_open(tree_root);
-    assert_int_equal(sr_count(reader, NULL), 7 + 6); /* of an index also what has no file */
+    assert_int_equal(sr_count(reader, NULL), 7 + 6); /* the index also lists tensors without a file */
     assert_int_equal(fxtap_reader_warning_count(reader), 1);
-    assert_non_null(strstr(fxtap_reader_warning(reader, 0), "its version is 1000"));
+    assert_non_null(strstr(fxtap_reader_warning(reader, 0), "index version 1000 is not supported"));
     assert_true(fxtap_reader_rank(reader, 0)->has_index && !fxtap_reader_rank(reader, 1)->has_index);
     fxtap_reader_close(reader);
 }
@@ -194,8 +194,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_an_index_that_is_none),
         TEST(test_another_database),
-        TEST(test_an_index_from_the_future),
-        TEST(test_one_of_two_indexes_from_the_future),
+        TEST(test_an_index_of_a_later_version),
+        TEST(test_one_of_two_indexes_of_a_later_version),
         TEST(test_hostile_rows),
         TEST(test_damaged_pages),
     };

@@ -1,4 +1,4 @@
-/* Dumps with an index: written by the library, read back. */
+/* Dumps with an index, written and read by the library. */
 #include "support_cmocka.h"
 
 #include <fcntl.h>
@@ -31,7 +31,7 @@ static const fxtap_graph_info *first_graph(fxtap_reader *reader)
     return graphs[0];
 }
 
-/* ---- what was written is read ---- */
+/* ---- contents ---- */
 
 static void test_graph_run_and_nodes(void **state)
 {
@@ -112,7 +112,7 @@ static void test_tensors(void **state)
     fxtap_reader_close(reader);
 }
 
-/* As in the lists of the steps; nothing for an output, an input without a file, or another node's position. */
+/* Equal to the steps' lists; none for an output, an input without a file, or another node's position. */
 static void test_hashes_of_an_input(void **state)
 {
     (void)state;
@@ -146,7 +146,7 @@ static void test_hashes_of_an_input(void **state)
     fxtap_reader_close(reader);
 }
 
-/* The index says of a file what the file says of itself. */
+/* The index and the file agree about each tensor. */
 static void test_index_agrees_with_files(void **state)
 {
     (void)state;
@@ -196,7 +196,7 @@ static void test_several_runs(void **state)
         assert_int_equal(n, cases[i].n_graphs);
     }
     fxtap_reader_close(reader);
-    /* A step that only the earlier run has is that run's, when it is opened by itself. */
+    /* A step that only the earlier run has belongs to that run when it is opened separately. */
     query.run = 0;
     reader = sr_open(tree_path(tree_root, GRAPH "/2"));
     assert_int_equal(sr_count(reader, &query), 7);
@@ -285,7 +285,7 @@ static void test_a_step_that_was_being_moved(void **state)
     assert_int_equal(access(path, R_OK), 0);
     assert_int_equal(rename(path, tree_path(tree_root, GRAPH "/1/%s", strrchr(path, '/') + 1)), 0);
     fxtap_tensor_list_free(list);
-    list = sr_list(reader, &query); /* half moved */
+    list = sr_list(reader, &query); /* partly moved */
     for (size_t i = 7; i < 14; i++) {
         path = fxtap_tensor_list_at(list, i)->path;
         assert_true(path == NULL || access(path, R_OK) == 0);
@@ -307,12 +307,12 @@ static void test_folders_that_the_index_does_not_have(void **state)
     assert_int_equal(fxtap_tensor_list_count(list), 7 + 6); /* None has no file */
     const fxtap_tensor_info *info = fxtap_tensor_list_at(list, 7);
     assert_int_equal(info->step->state, FXTAP_STEP_PARTIAL);
-    assert_string_equal(info->node->source_file, "model.py"); /* the index's node */
+    assert_string_equal(info->node->source_file, "model.py"); /* the node from the index */
     fxtap_tensor_list_free(list);
     fxtap_reader_close(reader);
 }
 
-/* ---- where it lies ---- */
+/* ---- places ---- */
 
 static void snapshot(char *names, size_t capacity)
 {
@@ -352,7 +352,7 @@ static void test_reads_while_it_is_written(void **state)
         assert_int_equal(fxtap_reader_warning_count(reader), 0);
         fxtap_reader_close(reader);
     }
-    /* A copy of the one file is the index. */
+    /* A copy of the database file alone is a valid index. */
     char *copy = tree_create();
     tree_copy(tree_path(tree_root, RANK), copy);
     unlink(tree_path(copy, INDEX "-wal"));
@@ -376,7 +376,10 @@ static void test_names_that_mean_something_in_a_uri(void **state)
     fxtap_reader_close(reader);
 }
 
-/* Another connection of this process, with a transaction that is in the log alone; never closed, as if killed. */
+/*
+ * Opens another connection of this process, with a transaction that is only in the log, and never closes it, as if
+ * killed.
+ */
 static void leave_a_log(const char *path)
 {
     sqlite3 *writer;
@@ -405,7 +408,7 @@ static void expect_log_is_read(size_t n_warnings)
     fxtap_reader_close(reader);
 }
 
-/* What a killed process left is read with its log, with or without the log's map, and stays as it was. */
+/* The index of a killed process is read with its log, with or without shared memory, and is not changed. */
 static void test_reading_a_log_changes_nothing(void **state)
 {
     (void)state;
@@ -423,7 +426,7 @@ static void test_reading_a_log_changes_nothing(void **state)
     }
 }
 
-/* A connection that committed and did not copy its log leaves a reader no place in the map. */
+/* A connection that committed without a checkpoint leaves no reader slot. */
 static void test_a_log_of_a_process_that_is_alive(void **state)
 {
     (void)state;
@@ -488,7 +491,7 @@ static void test_a_writer_of_this_process_keeps_its_locks(void **state)
     sd_close(&small);
 }
 
-/* Nodes that do not lie in order, and a second graph's among them: as another program may have written them. */
+/* Nodes that are out of order, with those of a second graph between them, as another program may write them. */
 static void test_rows_in_any_order(void **state)
 {
     (void)state;

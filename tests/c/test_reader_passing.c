@@ -1,5 +1,6 @@
-/* Errors that pass (a lock, a device, memory, descriptors): they are reported, and the reader knows its index
- * afterwards. */
+/*
+ * Temporary errors (locks, devices, memory, descriptors) are reported, and the reader still knows its index afterwards.
+ */
 #include "support_cmocka.h"
 
 #include <errno.h>
@@ -17,7 +18,7 @@
 #define RANK "worldsize1_global_rank0"
 #define INDEX RANK "/" FX_INDEX_FILE
 
-/* ---- a file system of SQLite's whose n-th read fails ---- */
+/* ---- an SQLite VFS whose n-th read fails ---- */
 
 static sqlite3_vfs failing_vfs;
 static const sqlite3_io_methods *real_methods;
@@ -45,7 +46,7 @@ static int open_to_fail(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, 
         real_methods = file->pMethods;
         failing_methods = *real_methods;
         failing_methods.xRead = read_or_fail;
-        failing_methods.iVersion = 2; /* no mapping of the file past xRead */
+        failing_methods.iVersion = 2; /* xRead is used instead of a mapping */
         file->pMethods = &failing_methods;
     }
     return code;
@@ -70,7 +71,7 @@ static int uninstall(void **state)
 
 /* ---- reading everything ---- */
 
-/* Graphs, record, nodes and tensors; the first status that is not OK. */
+/* Reads graphs, records, nodes and tensors; returns the first status that is not OK. */
 static fxtap_status read_all(fxtap_reader *reader, size_t *n_tensors_out)
 {
     const fxtap_graph_info *const *graphs;
@@ -121,7 +122,7 @@ static size_t count_tensors(void)
     return n_tensors;
 }
 
-/* Each read of the index fails once, in turn; what the call says is `expected`, and the next one is right. */
+/* Each read of the index fails once, in turn; the call returns `expected`, and the next one succeeds. */
 static void check_failing_reads(int code, fxtap_status expected, int expected_errno)
 {
     size_t n_expected = count_tensors(), n_tensors;
@@ -136,7 +137,7 @@ static void check_failing_reads(int code, fxtap_status expected, int expected_er
         reads_left = -1;
         if (has_failed) {
             assert_true(status == FXTAP_OK ||
-                        status == expected); /* SQLite calls some of them damage: tried again at once */
+                        status == expected); /* SQLite reports some of them as damage, which is retried */
             assert_true(status == FXTAP_OK || fxtap_error_errno() == expected_errno);
             n_failures += status != FXTAP_OK;
         }
@@ -154,7 +155,7 @@ static void test_device_errors(void **state)
     (void)state;
     sd_write(tree_root, 0, 2);
     check_failing_reads(SQLITE_IOERR_READ, FXTAP_E_IO, EIO);
-    check_failing_reads(SQLITE_IOERR_CORRUPTFS, FXTAP_E_IO, EIO); /* what SQLite makes of a read's EIO */
+    check_failing_reads(SQLITE_IOERR_CORRUPTFS, FXTAP_E_IO, EIO); /* SQLite's code for EIO on a read */
 }
 
 static void test_no_memory(void **state)
@@ -164,7 +165,7 @@ static void test_no_memory(void **state)
     check_failing_reads(SQLITE_IOERR_NOMEM, FXTAP_E_NOMEM, 0);
 }
 
-/* Where the index is damaged, it is read by names as before. */
+/* A damaged index is still replaced by reading file names. */
 static void test_damage_is_no_passing_error(void **state)
 {
     (void)state;
@@ -180,11 +181,11 @@ static void test_damage_is_no_passing_error(void **state)
     keeps_failing = false;
     assert_false(fxtap_reader_rank(reader, 0)->has_index);
     assert_int_equal(fxtap_reader_warning_count(reader), 1);
-    assert_non_null(strstr(fxtap_reader_warning(reader, 0), "read by names instead"));
+    assert_non_null(strstr(fxtap_reader_warning(reader, 0), "reading by file names instead"));
     fxtap_reader_close(reader);
 }
 
-/* With a change under way: who has only locked the index has not changed a byte of it. */
+/* During a transaction that has locked the index but not changed it. */
 static sqlite3 *lock_index(const char *mode)
 {
     sqlite3 *other = NULL;
@@ -198,7 +199,7 @@ static sqlite3 *lock_index(const char *mode)
     return other;
 }
 
-/* A lock that is held longer than the reader waits. */
+/* A lock that is held for longer than the reader waits. */
 static void test_locked(void **state)
 {
     (void)state;
@@ -241,7 +242,7 @@ static void test_no_descriptors(void **state)
     fxtap_reader_close(reader);
 }
 
-/* Two graphs with one id: the second record is not taken over the first. */
+/* Two graphs with one id: the second record does not replace the first. */
 static void test_two_records_of_one_graph(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* Tensors that several threads load, and look at, at once: for the thread sanitiser above all. */
+/* Several threads load and inspect tensors at the same time, mainly for ThreadSanitizer. */
 #include "support_cmocka.h"
 
 #include <pthread.h>
@@ -28,7 +28,7 @@ static bool looks_right(const fxtap_tensor_info *info)
     return meta_is_right && stats_are_right && strstr(info->path, ".npy") != NULL;
 }
 
-/* Even threads load, odd ones look. */
+/* Even threads load, odd threads read. */
 static void *work(void *context)
 {
     worker *w = context;

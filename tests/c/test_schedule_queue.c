@@ -1,6 +1,6 @@
 /*
- * The queue of jobs under thousands of schedules. No thread sleeps for good, every job runs once, all room comes back;
- * and where one of the queue's wake-ups is left out, the scheduler finds the thread that sleeps on.
+ * The queue of jobs under thousands of schedules. No thread sleeps forever, every job runs once, all space is returned;
+ * and if one of the queue's wake-ups is omitted, the scheduler detects the thread that never wakes.
  */
 #include "support_seam.h"
 
@@ -8,21 +8,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define fx_job_run run_job /* ours: the queue alone is of interest */
+#define fx_job_run run_job /* not instrumented: only the queue is under test */
 #include "support_cmocka.h"
 #include "writer/queue.c"
 
-#ifdef __SANITIZE_THREAD__ /* ten times as slow, and finds nothing more in threads that run one at a time */
+#ifdef __SANITIZE_THREAD__ /* ten times as slow, without benefit if threads run one at a time */
 #define MANY 200
 #else
-#define MANY 2000 /* schedules in which no thread may sleep for good */
+#define MANY 2000 /* schedules in which no thread may sleep forever */
 #endif
-#define ENOUGH 1000 /* schedules in which a missing wake-up has to be found */
+#define ENOUGH 1000 /* schedules in which an omitted wake-up must be detected */
 #define ROOM 4096
 
 enum { N_CALLERS = 3, N_JOBS = 6 };
 
-/* Which wake-up is left out. */
+/* The wake-up that is omitted. */
 typedef enum omission { NONE, IN_ADD, IN_UNRESERVE, IN_ADAPT, IN_FINISH, IN_STOP } omission;
 
 typedef struct world {
@@ -37,11 +37,11 @@ typedef struct world {
     const char *failure; /* NULL: none */
 } world;
 
-static world *now; /* in which jobs run */
+static world *now; /* that jobs run in */
 static unsigned n_run;
 static int team_size;
 
-/* ---- the queue's surroundings ---- */
+/* ---- the queue's environment ---- */
 
 void run_job(fx_job *job, void **scratch, fx_job **finished)
 {
@@ -98,7 +98,7 @@ static void open_world(world *w, uint64_t limit_bytes)
     fx_queue_adapt(&w->queue);
 }
 
-/* Between begin() and end() wake-ups are left out, if it is their turn. */
+/* Between begin() and end() the selected wake-up is omitted. */
 static void begin(const world *w, omission where)
 {
     schedule_drop_broadcasts(w->omission == where);
@@ -166,13 +166,13 @@ static void *take_some(void *argument)
     return NULL;
 }
 
-/* One thread has all the room, another waits for some; the first submits, and then waits for the other one. */
+/* One thread holds all the space, another waits for some; the first submits, and then waits for the other. */
 static void submit_and_join(void *argument)
 {
     world *w = argument;
     pthread_t other;
     open_world(w, ROOM);
-    add(w, 0, 0, 0, &w->values[0][0], true); /* the workers start, and are idle again */
+    add(w, 0, 0, 0, &w->values[0][0], true); /* the workers start, and become idle */
     fx_queue_wait_call(&w->queue, &w->calls[0]);
     fx_queue_reserve(&w->queue, ROOM, true);
     pthread_create(&other, NULL, take_some, w);
@@ -275,7 +275,7 @@ typedef struct ending_call {
     pthread_t owner;
 } ending_call;
 
-/* As at the end of a call: its owner waits for one value after the other, the rest of the team for all of them. */
+/* As at the end of a call: its owner waits for one value after another, the rest of the team for all of them. */
 static void end_call(void *argument)
 {
     ending_call *at = argument;
@@ -328,7 +328,7 @@ static void call_at_random(void *argument)
 
 /* ---- exploring ---- */
 
-/* Runs a scenario under one seed; false where threads slept for good. */
+/* Runs a scenario with one seed; false if threads were blocked forever. */
 static bool try_seed(void (*scenario)(void *), uint64_t seed, unsigned n_threads, omission left_out)
 {
     static world w;

@@ -1,6 +1,6 @@
 /*
- * Whole dumps under many schedules: calls of one graph that begin, write equal values and end at the same time. Each
- * gets a step of its own, all rows and files are there, and equal contents are one file, whichever folder moves first.
+ * Complete dumps under many schedules: calls of one graph begin, write equal values and end at the same time. Each gets
+ * a separate step, all rows and files exist, and equal contents are one file, whichever folder is renamed first.
  */
 #include "support_seam.h"
 
@@ -14,13 +14,13 @@
 #include "support_tree.h"
 #include "writer/dump.h"
 
-/* Sanitisers are slow, change the schedules, and find nothing in threads that run one at a time. */
+/* Sanitisers are slow, change the schedules, and detect nothing if threads run one at a time. */
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 #define MANY 10
 #else
 #define MANY 60
 #endif
-#define ENOUGH 300 /* schedules in which the fault has to be found */
+#define ENOUGH 300 /* schedules in which the fault must be detected */
 
 enum { N_CALLS = 3, N_VALUES = 32 };
 
@@ -84,7 +84,7 @@ static void run_calls(void *argument)
     fxtap_dump_close(w->dump);
 }
 
-/* Of the files of all steps. */
+/* In the files of all steps. */
 static size_t count_inodes(const world *w)
 {
     ino_t seen[2 * N_CALLS];
@@ -118,7 +118,7 @@ static void expect_steps(const world *w)
     }
 }
 
-/* Dumps once under a seed; the number of different files. */
+/* Dumps once with a seed; returns the number of distinct files. */
 static size_t dump_once(uint64_t seed, bool has_move_lock)
 {
     world w = {.root = tree_create()};
@@ -153,12 +153,12 @@ static void test_calls_end_in_any_order(void **state)
     }
 }
 
-/* A link that is made while the folder of its file moves finds neither place, unless it waits for the move. */
+/* Without waiting, a link made while the folder of its file is renamed would find the file in neither place. */
 static void test_move_without_its_lock_is_found(void **state)
 {
     (void)state;
     if (MANY < 60) {
-        skip();
+        SKIP("few schedules under a sanitiser");
     }
     uint64_t seed = 0;
     while (seed < ENOUGH && dump_once(seed, false) == 1) {

@@ -73,7 +73,7 @@ static void assert_same(const fxtap_stats *a, const fxtap_stats *b)
     assert_true(same_double(a->l2_norm, b->l2_norm));
 }
 
-/* The scalar answer, after every other level has given the same. */
+/* The scalar result, after checking that every other level gives the same. */
 static fxtap_stats stats_all_levels(fxtap_dtype dtype, const void *data, size_t n)
 {
     fx_cpu_use(FX_CPU_SCALAR);
@@ -222,7 +222,7 @@ static void float16_every_value(void **state)
     }
 }
 
-/* bfloat16 is hashed as the float32 that is saved, and judged as bfloat16. */
+/* bfloat16 is hashed as the float32 that is saved, but judged as bfloat16. */
 static void bfloat16_statistics_and_hash(void **state)
 {
     (void)state;
@@ -251,10 +251,10 @@ static void bfloat16_statistics_and_hash(void **state)
 typedef struct small_format {
     fxtap_dtype dtype;
     unsigned n_codes;
-    unsigned first_normal; /* the code with exponent field 1 and fraction 0; 0: nothing is subnormal */
+    unsigned first_normal; /* the code with exponent field 1 and fraction 0; 0: the format has no subnormals */
 } small_format;
 
-/* Every code of every float8 and float6 format: subnormal by its own format, not by float32's. */
+/* Every code of every float8 and float6 format: subnormal by its own format, not as float32. */
 static void small_floats_every_code(void **state)
 {
     (void)state;
@@ -287,13 +287,13 @@ static void float4_pairs_and_complex32(void **state)
     assert_true(stats.count == 16 && stats.zero_count == 2 && stats.subnormal_count == 2 && stats.mean == 0);
     assert_true(stats.min == -6 && stats.max == 6);
     assert_near(stats.l2_norm, sqrtl(2 * (0.25L + 1 + 2.25L + 4 + 9 + 16 + 36)), 1);
-    uint16_t halves[] = {0x4200, 0x4400, 0x0001, 0}; /* 3+4i, and the least subnormal */
+    uint16_t halves[] = {0x4200, 0x4400, 0x0001, 0}; /* 3+4i, and the smallest subnormal */
     stats = stats_all_levels(FXTAP_COMPLEX32, halves, 2);
     assert_true(stats.count == 2 && stats.subnormal_count == 1 && stats.zero_count == 0);
     assert_near(stats.l2_norm, 5, 5);
 }
 
-/* Several parts and blocks, far from zero, small spread: where a naive sum of squares loses everything. */
+/* Several parts and blocks, far from zero with a small spread: a naive sum of squares would lose all precision. */
 static void no_cancellation(void **state)
 {
     (void)state;
@@ -311,7 +311,7 @@ static void no_cancellation(void **state)
     }
     stats = stats_all_levels(FXTAP_FLOAT64, wide, n);
     assert_reference(&stats, wide, n, DBL_MIN);
-    values[0] = 1e30f; /* an outlier first, another mean in each part */
+    values[0] = 1e30f; /* an outlier first, a different mean in each part */
     for (size_t i = 0; i < n; i++) {
         values[i] += (float)(i / 4096);
         wide[i] = (double)values[i];
@@ -469,7 +469,7 @@ static void integers_of_every_length(void **state)
     }
 }
 
-/* Whatever the order in memory and the cut into blocks, the same answer; the hash is of the saved bytes. */
+/* The result does not depend on memory order or block size; the hash is of the saved bytes. */
 static void strided_equals_contiguous(void **state)
 {
     (void)state;
@@ -520,7 +520,7 @@ static void failures_are_clean(void **state)
     assert_memory_equal(&out, &before, sizeof out);
 }
 
-/* The process keeps its subnormals, and a caller that flushes them does not change what is counted. */
+/* Subnormals are counted even if the caller flushes them to zero. */
 static void no_flush_to_zero(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* Empty tensors, and those of NaN alone: there is no largest magnitude, as there is no range. */
+/* Empty tensors, and tensors of NaN alone: they have neither a largest magnitude nor a range. */
 #include "support_cmocka.h"
 
 #include <math.h>
@@ -22,7 +22,7 @@ static void check_level(fx_cpu_level level)
                                          FXTAP_UINT64,       FXTAP_FLOAT16,   FXTAP_BFLOAT16,  FXTAP_FLOAT32,
                                          FXTAP_FLOAT64,      FXTAP_COMPLEX32, FXTAP_COMPLEX64, FXTAP_COMPLEX128,
                                          FXTAP_FLOAT8_E4M3FN};
-    unsigned char ones[67 * 16]; /* all bits: NaN in every type of float */
+    unsigned char ones[67 * 16]; /* all bits set: NaN in every float type */
     memset(ones, 0xff, sizeof ones);
     for (size_t i = 0; i < sizeof dtypes / sizeof dtypes[0]; i++) {
         fxtap_stats stats = stats_at(level, dtypes[i], ones, 0);

@@ -1,4 +1,4 @@
-/* The bounded map: against a plain array of the expected records. */
+/* The hash table against a plain array of the expected records. */
 #include <stdbool.h>
 #include <string.h>
 
@@ -12,7 +12,7 @@ typedef struct item {
 
 static fxtap_hash128 key_of(uint64_t n, uint64_t spread)
 {
-    return (fxtap_hash128){.high = n, .low = n % spread}; /* few different buckets: long probes */
+    return (fxtap_hash128){.high = n, .low = n % spread}; /* few distinct buckets: long probes */
 }
 
 static void count_forgotten(void *context, void *record)
@@ -63,7 +63,7 @@ static void test_removes(void **state)
             found->value = n;
         }
         there[n] = !there[n];
-        if (turn % 100 == 0) { /* the ring has wrapped: some were removed */
+        if (turn % 100 == 0) { /* some were removed when the ring wrapped */
             for (size_t i = 0; i < 400; i++) {
                 const item *is = fx_table_find(&table, key_of(i, 31));
                 assert_true(is == NULL || is->value == i);

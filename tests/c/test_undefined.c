@@ -1,4 +1,4 @@
-/* test_undefined.c - undefined elements, from the writer to the comparison; findings about operators. */
+/* test_undefined.c - undefined elements, from the writer to the comparison; findings. */
 #include "support_cmocka.h"
 
 #include <math.h>
@@ -39,7 +39,7 @@ static void ranges_come_back(void **state)
                     read[i].kind == ranges[i].kind);
     }
     assert_int_equal(fx_undefined_decode(bytes.bytes, bytes.length, n_elems - 1, &arena, &read, &n), FXTAP_E_FORMAT);
-    for (size_t length = 1; length < bytes.length; length++) { /* cut between two ranges it is one of fewer */
+    for (size_t length = 1; length < bytes.length; length++) { /* truncated between two ranges, the rest is valid */
         fxtap_status status = fx_undefined_decode(bytes.bytes, length, n_elems, &arena, &read, &n);
         assert_true(status == FXTAP_E_FORMAT || (status == FXTAP_OK && n < 3));
     }
@@ -55,8 +55,8 @@ static void bytes_that_are_no_ranges(void **state)
         size_t length;
     } bad[] = {
         {"\x00\x00\x03", 3}, /* no elements */
-        {"\x00\x01\x00", 3}, /* of no kind */
-        {"\x00\x01\x04", 3}, /* of an unknown one */
+        {"\x00\x01\x00", 3}, /* without a kind */
+        {"\x00\x01\x04", 3}, /* of an unknown kind */
         {"\x00\x0b\x03", 3}, /* beyond the end */
         {"\x0a\x01\x03", 3},
         {"\x00\x05\x03\x05\x01\x03", 6},
@@ -156,7 +156,7 @@ static void write_side(const char *root, fxtap_dump_type type, const side *from)
     fxtap_dump_close(dump);
 }
 
-/* The one pair of two sides, in folders of their own; the caller frees the report. */
+/* The one pair of two sides, in separate folders; the caller frees the report. */
 static fxtap_report *compare_two(const sides *both, fxtap_dump_type type, const side *golden, const side *target,
                                  const fxtap_pair **pair)
 {
@@ -191,7 +191,7 @@ static void garbage_is_left_out(void **state)
         target.values[3] = INFINITY;
         target.values[5] = 6;
         expect(both, type, &golden, &target, FXTAP_SAME, 3);
-        expect(both, type, &golden, &golden, FXTAP_SAME, 3); /* equal garbage is not compared either */
+        expect(both, type, &golden, &golden, FXTAP_SAME, 3); /* equal undefined bytes are not compared either */
         target.values[5] = 60;
         expect(both, type, &golden, &target, FXTAP_DIFFERENT, type == FXTAP_DUMP_NPY ? 3 : 0);
     }
@@ -218,9 +218,9 @@ static void what_may_have_been_written_counts_where_it_agrees(void **state)
     const sides *both = *state;
     const side golden = {.values = {1, 2, 0, 8, 5, 6}, .ranges = {{2, 2, MAYBE}}, .n_ranges = 1};
     side target = golden;
-    target.values[3] = 9; /* neither knows: not judged; element 2 agrees */
+    target.values[3] = 9; /* unknown on both sides: not judged; element 2 agrees */
     expect(both, FXTAP_DUMP_NPY, &golden, &target, FXTAP_SAME, 1);
-    target.n_ranges = 0; /* target has written it: golden did otherwise */
+    target.n_ranges = 0; /* written by target, but not by golden */
     expect(both, FXTAP_DUMP_NPY, &golden, &target, FXTAP_DIFFERENT, 0);
     target = golden;
     target.values[3] = 9;
@@ -237,7 +237,9 @@ static void nothing_but_garbage_is_not_judged(void **state)
     expect(both, FXTAP_DUMP_STATS, &golden, &target, FXTAP_UNDEFINED, 6);
 }
 
-/* Ranges are of the file's order: element [1, 0] is the second of a column-major file, the fourth of another. */
+/*
+ * Ranges are in the file's order: element [1, 0] is the second of a column-major file, the fourth of a row-major one.
+ */
 static void orders_of_the_files(void **state)
 {
     const sides *both = *state;
@@ -274,7 +276,7 @@ static void other_garbage_is_another_value(void **state)
     assert_int_equal(submit_ranges(call, ss_slot(capture, 2, FXTAP_OUTPUT, "1"), &view, &bad, 1), FXTAP_E_INVALID);
     assert_int_equal(fxtap_call_end(call, NULL), FXTAP_OK);
     fxtap_dump_close(dump);
-    assert_int_equal(ss_check(both->golden), 3); /* one file, under three names */
+    assert_int_equal(ss_check(both->golden), 3); /* one file with three names */
     assert_int_equal(ss_int(both->golden, "SELECT count(*) FROM value"), 3);
     assert_int_equal(ss_int(both->golden, "SELECT sum(count) FROM undefined"), 4);
     assert_int_equal(ss_int(both->golden, "SELECT count(DISTINCT hash) FROM value"), 1);
@@ -418,7 +420,7 @@ static void most_dumps_have_no_findings(void **state)
     assert_int_equal(ss_int(both->golden, "PRAGMA user_version"), 1);
 }
 
-/* ---- memory that changes under the dump ---- */
+/* ---- memory that changes during the dump ---- */
 
 static void a_changed_value_is_reported(void **state)
 {
@@ -450,7 +452,7 @@ static void a_changed_value_is_reported(void **state)
     fxtap_dump_close(dump);
 }
 
-/* ---- memory that runs out ---- */
+/* ---- failing allocations ---- */
 
 static void each_failing_allocation_is_reported(void **state)
 {

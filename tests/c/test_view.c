@@ -32,7 +32,7 @@ static ptrdiff_t offset_of(const fxtap_view *view, uint64_t p)
     return offset * (ptrdiff_t)fxtap_dtype_size(view->dtype);
 }
 
-/* Gathers [first, first+count) and compares with the definition; FORTRAN order counts along memory. */
+/* Gathers [first, first+count) and compares it with the definition; in FORTRAN order positions count along memory. */
 static void expect_gather(const fxtap_view *view, uint64_t first, uint64_t count)
 {
     size_t size = fxtap_dtype_size(view->dtype);
@@ -63,7 +63,9 @@ static void fill_pool(void)
     }
 }
 
-/* A random view whose elements all lie in the pool: permuted, sliced, negative and zero strides, odd addresses. */
+/*
+ * A random view whose elements are all in the pool: permuted, sliced, negative and zero strides, unaligned addresses.
+ */
 static void random_view(fxtap_view *view, int64_t *shape, int64_t *strides)
 {
     static const fxtap_dtype types[] = {FXTAP_UINT8, FXTAP_INT16, FXTAP_FLOAT32, FXTAP_INT64, FXTAP_COMPLEX128};
@@ -134,7 +136,7 @@ static void negate_part(char *part, size_t size, bool is_float)
     }
 }
 
-/* The saved form of the element at `at`, by the definition of each flag. */
+/* The saved form of the element at `at`, by the definitions of the flags. */
 static void saved_element(const fxtap_view *view, const char *at, char out[16])
 {
     char raw[16];
@@ -172,7 +174,7 @@ static void test_random_views_of_any_dtype(void **state)
         bool is_elementwise = dtype != FXTAP_STRING && dtype != FXTAP_FLOAT4_E2M1FN_X2;
         if (!is_elementwise || fxtap_dtype_saved(dtype) == FXTAP_DTYPE_NONE ||
             fxtap_dtype_size(dtype) > fxtap_dtype_size(view.dtype)) {
-            continue; /* no larger than what random_view() made room for */
+            continue; /* fits into the memory that random_view() reserved */
         }
         view.dtype = dtype;
         view.flags = (uint32_t)(next_random() % 8) & (dtype == FXTAP_BOOL ? ~FXTAP_VIEW_NEG : ~0u);

@@ -38,7 +38,10 @@ static void expect_folded_apart(const char *path, size_t n)
     free(folded);
 }
 
-/* Folded as file systems do that ignore case and composition: no two names are one, and each leads back. */
+/*
+ * Under full folding, as on file systems that ignore case and composition, names are distinct and map back to their
+ * nodes.
+ */
 static void test_names_on_any_file_system(void **state)
 {
     (void)state;
@@ -86,7 +89,7 @@ static void test_names_on_any_file_system(void **state)
     }
     fxtap_tensor_list_free(list);
     fxtap_reader_close(reader);
-    /* The first of its kind has the name that people know. */
+    /* The first of several equal names is not changed. */
     const char *const usual[] = {"Relu-aten.relu.default.INPUT.0.1970", "Relu-aten.relu.default.INPUT.alpha.1970",
                                  "\xc3\xa9-aten.relu.default.INPUT.0.1970"};
     for (size_t i = 0; i < COUNT_OF(usual); i++) {

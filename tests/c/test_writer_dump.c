@@ -40,7 +40,7 @@ static void test_steps_and_links(void **state)
     assert_int_equal(ss_int(root, "SELECT count(DISTINCT hash) FROM value"), 4);
     assert_int_equal(ss_int(root, "SELECT ended_us > started_us FROM run"), 1);
     assert_int_equal(ss_count_names(tree_path(root, RANK "/graph_1"), ""), 2);
-    /* Both steps' first inputs are one file of two names, which is read-only. */
+    /* Both steps' first inputs are one read-only file with two names. */
     struct stat info, other;
     char path[PATH_MAX];
     snprintf(path, sizeof path, "%s/" RANK "/%s", root, ss_text(root, "SELECT file FROM tensors WHERE step = 0"));
@@ -65,7 +65,7 @@ static mode_t mode_of_first(const char *root, int step)
     return info.st_mode & 0777;
 }
 
-/* If the slot's previous file was linked, its next one is created read-only: no system call protects it later. */
+/* If the slot's previous file was linked, the next one is created read-only, which saves a system call. */
 static void test_what_was_linked_is_read_only_at_once(void **state)
 {
     (void)state;
@@ -89,7 +89,7 @@ static void test_what_was_linked_is_read_only_at_once(void **state)
     const char *file = ss_text(root, "SELECT file FROM tensors WHERE graph = 2 AND io = 'INPUT'");
     snprintf(path, sizeof path, "%s/" RANK "/%s", root, file);
     assert_int_equal(stat(path, &info), 0);
-    assert_int_not_equal(info.st_mode & 0200, 0); /* nothing says that it will be */
+    assert_int_not_equal(info.st_mode & 0200, 0); /* not known to be linked later */
     tree_remove(root);
 }
 
@@ -107,7 +107,7 @@ static void test_nothing_made_before_the_first_tensor(void **state)
     assert_int_equal(access(tree_path(parent, "a"), F_OK), -1);
     float value = 1;
     assert_int_equal(ss_run(capture, 1, &value, 1, &step), FXTAP_OK);
-    assert_int_equal(step, 1); /* the empty call was a step */
+    assert_int_equal(step, 1); /* the empty call counts as a step */
     assert_int_equal(access(tree_path(parent, "a/b/" RANK "/graph_1/1"), F_OK), 0);
     fxtap_dump_close(dump);
     tree_remove(parent);
@@ -208,7 +208,7 @@ static void test_numbers_text_and_nothing(void **state)
     const int64_t none[] = {0};
     fxtap_view empty = {.dtype = FXTAP_FLOAT64, .ndim = 1, .shape = none};
     assert_int_equal(fxtap_call_submit_small(call, ss_slot(capture, 0, FXTAP_INPUT, "0"), 1, &view, NULL, 0), FXTAP_OK);
-    number = 0; /* copied already */
+    number = 0; /* already copied */
     assert_int_equal(fxtap_call_submit_small(call, ss_slot(capture, 0, FXTAP_INPUT, "1"), 1, NULL, "h\xc3\xa9", 3),
                      FXTAP_OK);
     assert_int_equal(fxtap_call_submit_small(call, ss_slot(capture, 0, FXTAP_INPUT, "2"), 1, NULL, "", 0), FXTAP_OK);
@@ -279,7 +279,7 @@ static void test_frozen_clock(void **state)
     char *root = tree_create();
     fxtap_dump_options options = ss_options(root);
     options.clock_us = frozen_clock;
-    for (int run = 0; run < 3; run++) { /* each of them begins at step 0 again */
+    for (int run = 0; run < 3; run++) { /* each of them starts with step 0 */
         fxtap_dump *dump = ss_open(&options);
         fxtap_capture *capture = ss_capture(dump, 1, 2);
         for (int step = 0; step < 2; step++) {
@@ -291,16 +291,16 @@ static void test_frozen_clock(void **state)
     }
     assert_int_equal(ss_count_names(tree_path(root, RANK "/graph_1"), ""), 2);
     assert_int_equal(ss_int(root, "SELECT count(DISTINCT file) FROM tensors"), 24);
-    /* The second node's stamp follows the first one's, and each run's those of the run before it. */
+    /* The second node's stamp follows the first one's, and stamps of a run follow those of the previous run. */
     assert_int_equal(ss_int(root, "SELECT max(stamp_us) - min(stamp_us) FROM tensor"), 3);
-    /* The files of one run of one node share their stamp, also a later one. */
+    /* All files of one execution of a node share its stamp, including later ones. */
     assert_int_equal(ss_int(root, "SELECT max(n) FROM (SELECT count(DISTINCT stamp_us) AS n FROM tensors"
                                   " GROUP BY run, step, node)"),
                      1);
     tree_remove(root);
 }
 
-/* Within one tick of the clock each run has its own stamp, shared by its input and output. */
+/* Within one clock tick each execution has its own stamp, shared by its input and output. */
 static void test_a_node_that_runs_twice(void **state)
 {
     (void)state;
@@ -366,7 +366,7 @@ static void test_path_that_is_too_long(void **state)
     char *root = tree_create();
     char path[PATH_MAX];
     size_t length = (size_t)snprintf(path, sizeof path, "%s", root);
-    while (length < 3900) { /* leaves room for the folders, not for the files */
+    while (length < 3900) { /* space for the folders but not for the files */
         length += (size_t)snprintf(path + length, sizeof path - length, "/%0100d", 0);
     }
     length += (size_t)snprintf(path + length, sizeof path - length, "/%0*d", (int)(4020 - length), 0);
@@ -402,7 +402,7 @@ static void test_long_path_that_is_not_too_long(void **state)
     assert_int_equal(ss_count_names(tree_path(path, RANK), "fxtap.db"), 1);
     fxtap_reader *reader = NULL;
     assert_int_equal(fxtap_reader_open(path, &reader), FXTAP_OK);
-    assert_int_equal(fxtap_reader_run_count(reader, 0), 1); /* the index tells */
+    assert_int_equal(fxtap_reader_run_count(reader, 0), 1); /* the index has the full name */
     fxtap_reader_close(reader);
     assert_int_equal(ss_count_descriptors(), n_descriptors);
     tree_remove(root);
@@ -413,7 +413,7 @@ static void test_links_in_the_path(void **state)
     (void)state;
     char *root = tree_create();
     float value = 1;
-    /* A root that is a link is followed: the user said so. */
+    /* A root that is a symbolic link is followed, since the user gave it. */
     tree_mkdir(tree_path(root, "real"));
     assert_int_equal(symlink("real", tree_path(root, "link")), 0);
     fxtap_dump_options options = ss_options(tree_path(root, "link"));
@@ -425,7 +425,7 @@ static void test_links_in_the_path(void **state)
     dump = ss_open(&options);
     assert_string_equal(fxtap_dump_rank_path(dump), tree_path(root, "real/new/" RANK));
     fxtap_dump_close(dump);
-    /* Folders of ours that are links to elsewhere are refused. */
+    /* Folders of the dump that are symbolic links are rejected. */
     const char *places[] = {RANK, RANK "/graph_1", RANK "/graph_1/0", RANK "/fxtap.db"};
     tree_mkdir(tree_path(root, "elsewhere"));
     for (size_t i = 0; i < COUNT_OF(places); i++) {
@@ -510,7 +510,7 @@ static void test_edited_files_are_not_linked(void **state)
         assert_int_equal(fxtap_call_end(call, NULL), FXTAP_OK);
         if (step == 0) {
             const char *file = ss_text(root, "SELECT file FROM tensors");
-            usleep(20000); /* the clock of files has ticks of some milliseconds */
+            usleep(20000); /* time stamps of files have a resolution of some milliseconds */
             FILE *edited = fopen(tree_path(root, RANK "/%s", file), "r+b");
             assert_non_null(edited);
             assert_int_equal(fseek(edited, -4, SEEK_END), 0);

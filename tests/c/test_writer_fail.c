@@ -70,7 +70,7 @@ static void test_root_that_vanishes(void **state)
         uint64_t step;
         assert_int_equal(ss_run(capture, 2, values, 4, &step), FXTAP_OK);
         assert_int_equal(step, turn);
-        assert_int_equal(ss_check(path), 4); /* equal values, and nothing left to link to: written again */
+        assert_int_equal(ss_check(path), 4); /* equal values, but nothing left to link to: written again */
         assert_int_equal(ss_int(path, "SELECT count(*) FROM run"), 1);
         assert_true(turn == 0 || ss_count_descriptors() == n_descriptors);
         n_descriptors = ss_count_descriptors();
@@ -94,7 +94,7 @@ static void test_step_that_vanishes(void **state)
     tree_remove(strdup(tree_path(root, RANK "/graph_1/0")));
     memset(values, 0, sizeof values);
     assert_int_equal(ss_run(capture, 2, values, 4, NULL), FXTAP_OK);
-    assert_int_equal(unlink(tree_path(root, RANK "/fxtap.db")), 0); /* the index too: it is made again */
+    assert_int_equal(unlink(tree_path(root, RANK "/fxtap.db")), 0); /* the index is created again too */
     memset(values, 0, sizeof values);
     assert_int_equal(ss_run(capture, 2, values, 4, NULL), FXTAP_OK);
     fxtap_dump_close(dump);
@@ -104,7 +104,7 @@ static void test_step_that_vanishes(void **state)
     tree_remove(root);
 }
 
-/* ---- no room ---- */
+/* ---- no space ---- */
 
 static void test_file_size_limit(void **state)
 {
@@ -131,7 +131,7 @@ static void test_file_size_limit(void **state)
     assert_non_null(strstr(fxtap_error_path(), ".npy"));
     assert_true(n_descriptors_after <= n_descriptors + 4); /* the rank's folder and the index */
     uint64_t step;
-    assert_int_equal(ss_run(capture, 1, values, n, &step), FXTAP_OK); /* the next call works again */
+    assert_int_equal(ss_run(capture, 1, values, n, &step), FXTAP_OK); /* the next call succeeds */
     assert_int_equal(step, 0);
     signal(SIGXFSZ, handler);
     fxtap_dump_close(dump);
@@ -141,14 +141,14 @@ static void test_file_size_limit(void **state)
     tree_remove(root);
 }
 
-/* The disk fills up while files are written, while the index is written, and while folders are made. */
+/* The disk becomes full while files are written, while the index is written, and while folders are created. */
 static void test_full_disk(void **state)
 {
     (void)state;
     char *root = tree_create();
     if (mount("none", root, "tmpfs", 0, "size=1m") != 0) {
         tree_remove(root);
-        skip();
+        SKIP("needs root: mounts a file system");
     }
     fxtap_dump_options options = ss_options(root);
     float values[1000] = {0};
@@ -177,7 +177,7 @@ static void test_read_only_folder(void **state)
     char *root = tree_create();
     if (mount("none", root, "tmpfs", 0, "size=1m") != 0) {
         tree_remove(root);
-        skip();
+        SKIP("needs root: mounts a file system");
     }
     assert_int_equal(mount("none", root, "tmpfs", MS_REMOUNT | MS_RDONLY, "size=1m"), 0);
     fxtap_dump_options options = ss_options(root);
@@ -190,7 +190,7 @@ static void test_read_only_folder(void **state)
     tree_remove(root);
 }
 
-/* Something else has the index's name: an error that names it, and it is left as it is. */
+/* The index's path is taken: the error names it, and the existing file is not changed. */
 static void test_index_that_is_no_file(void **state)
 {
     (void)state;
@@ -365,7 +365,7 @@ static uint64_t frozen_clock(void)
     return UINT64_C(1760670671190258);
 }
 
-/* Without links each name is a copy, also of values whose memory was released; without NOREPLACE nothing is lost. */
+/* Without links each name is a copy, even for values whose memory was released; without NOREPLACE nothing is lost. */
 static void test_poor_file_systems(void **state)
 {
     (void)state;

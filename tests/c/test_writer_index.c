@@ -77,13 +77,13 @@ static void test_cut_in_place(void **state)
     assert_int_equal(truncate(tree_path(tree_root, INDEX), 10000), 0);
     assert_int_equal(run(capture), FXTAP_E_DATABASE);
     assert_non_null(strstr(fxtap_error_message(), INDEX));
-    assert_int_equal(truncate(tree_path(tree_root, INDEX), 0), 0); /* to SQLite, a new one */
+    assert_int_equal(truncate(tree_path(tree_root, INDEX), 0), 0); /* to SQLite, a new database */
     assert_int_equal(run(capture), FXTAP_OK);
     fxtap_dump_close(dump);
     assert_int_equal(ss_int(tree_root, "SELECT count(*) FROM run"), 1);
 }
 
-/* Changes that another program makes through SQLite are no damage, even if the file becomes smaller. */
+/* Changes that another program makes through SQLite are not damage, even if the file becomes smaller. */
 static void test_vacuumed(void **state)
 {
     (void)state;
@@ -110,7 +110,7 @@ static void test_vacuumed(void **state)
     ss_check(tree_root);
 }
 
-/* The first call that waits in vain waits long; later ones do not, until the index is free again. */
+/* The first call that waits in vain waits for a long time; later ones do not, until the index is unlocked. */
 static void test_kept_by_another(void **state)
 {
     (void)state;
@@ -150,7 +150,7 @@ static int open_and_unlink(sqlite3_vfs *vfs, const char *name, sqlite3_file *fil
     return code;
 }
 
-/* The index is deleted while it is being opened: no file matches, and the next step makes a new one. */
+/* The index is deleted while it is being opened: the file does not match, and the next step creates a new one. */
 static void test_unlinked_while_it_is_opened(void **state)
 {
     (void)state;
@@ -173,12 +173,12 @@ static void test_unlinked_while_it_is_opened(void **state)
     fxtap_dump_close(dump);
 }
 
-/* The tree of an earlier run became read-only: the error is the reason, not a consequence that SQLite met. */
+/* The dump of an earlier run became read-only: the error states this, and not a later failure in SQLite. */
 static void test_read_only_tree(void **state)
 {
     (void)state;
     if (mount("none", tree_root, "tmpfs", 0, "size=4m") != 0) {
-        skip();
+        SKIP("needs root: mounts a file system");
     }
     for (int turn = 0; turn < 2; turn++) {
         fxtap_dump_options options = ss_options(tree_root);

@@ -7,10 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "fxtap/reader.h"
+#include "reader/index.h"
 #include "support_cmocka.h"
 #include "support_store.h"
 #include "support_tree.h"
@@ -118,7 +120,7 @@ static void test_fresh_dump(void **state)
     ss_check(root);
 }
 
-/* Also while it is being written, with its journal beside it. */
+/* Also while it is being written, with its journal present. */
 static void test_read_while_it_runs(void **state)
 {
     (void)state;
@@ -133,7 +135,7 @@ static void test_read_while_it_runs(void **state)
     fxtap_dump_close(dump);
 }
 
-/* An earlier run wrote the index with locks, and left its log. */
+/* An earlier run wrote the index with locks, and left its log behind. */
 static void test_index_with_a_log(void **state)
 {
     (void)state;
@@ -151,6 +153,90 @@ static void test_index_with_a_log(void **state)
     ss_check(root);
 }
 
+/* A child writes one step into the dump and tells so by a byte; it exits without closing it when `done` is closed. */
+static pid_t write_in_a_child(const int *ready, const int *done)
+{
+    pid_t child = fork();
+    if (child == 0) {
+        char byte = 0;
+        close(done[1]);
+        fxtap_dump_options options = ss_options(root);
+        run(ss_capture(ss_open(&options), 1, N_NODES));
+        bool ok = write(ready[1], &byte, 1) == 1 && read(done[0], &byte, 1) == 0;
+        _exit(ok ? 0 : 1);
+    }
+    return child;
+}
+
+/* Calls `meanwhile` when the child has written, while it is alive or after its end. */
+static void beside_a_child(bool is_alive, void (*meanwhile)(void))
+{
+    int ready[2], done[2], result = -1;
+    char byte = 0;
+    assert_int_equal(pipe(ready), 0);
+    assert_int_equal(pipe(done), 0);
+    pid_t child = write_in_a_child(ready, done);
+    assert_int_equal(read(ready[0], &byte, 1), 1);
+    if (is_alive) {
+        meanwhile();
+    }
+    close(done[1]);
+    assert_int_equal(waitpid(child, &result, 0), child);
+    assert_int_equal(result, 0);
+    if (!is_alive) {
+        meanwhile();
+    }
+    close(done[0]);
+    close(ready[0]);
+    close(ready[1]);
+}
+
+/* A reader holds the index open, with a log that another process left or keeps, when this process begins to write. */
+static void expect_write_beside_reader(void)
+{
+    assert_int_equal(access(tree_path(root, INDEX "-wal"), F_OK), 0);
+    fxtap_reader *reader = NULL;
+    assert_int_equal(fxtap_reader_open(root, &reader), FXTAP_OK);
+    assert_int_equal(fxtap_reader_run_count(reader, 0), 1);
+    assert_int_equal(fx_index_use(reader, reader->ranks[0]), FXTAP_OK);
+    int64_t began_ms = now_ms();
+    fxtap_dump_options options = ss_options(root);
+    fxtap_dump *dump = ss_open(&options);
+    run(ss_capture(dump, 2, N_NODES));
+    assert_true(now_ms() - began_ms < 2000);
+    fxtap_dump_close(dump);
+    assert_int_equal(fx_index_use(reader, reader->ranks[0]), FXTAP_OK);
+    assert_int_equal(fxtap_reader_warning_count(reader), 0);
+    fxtap_reader_close(reader);
+    expect_read(2, 2);
+    ss_check(root);
+}
+
+static void test_log_that_a_reader_has_open(void **state)
+{
+    (void)state;
+    beside_a_child(false, expect_write_beside_reader);
+}
+
+/* As in a dump that was copied without the log's map. */
+static void without_map(void)
+{
+    assert_int_equal(unlink(tree_path(root, INDEX "-shm")), 0);
+    expect_write_beside_reader();
+}
+
+static void test_log_without_map_that_a_reader_has_open(void **state)
+{
+    (void)state;
+    beside_a_child(false, without_map);
+}
+
+static void test_log_of_a_process_that_runs(void **state)
+{
+    (void)state;
+    beside_a_child(true, expect_write_beside_reader);
+}
+
 /* Locks disappear while a dump is open: the run continues. */
 static void expect_going_on(bool has_journal)
 {
@@ -158,7 +244,7 @@ static void expect_going_on(bool has_journal)
     fxtap_dump *dump = ss_open(&options);
     fxtap_capture *capture = ss_capture(dump, 1, N_NODES);
     run(capture);
-    if (has_journal) { /* as on file systems of the network */
+    if (has_journal) { /* as on network file systems */
         assert_int_equal(sqlite3_exec(dump->index.db, "PRAGMA journal_mode=TRUNCATE", NULL, NULL, NULL), SQLITE_OK);
         dump->index.has_journal = true;
     }
@@ -186,7 +272,7 @@ static void test_locks_that_go_away_with_a_log(void **state)
     expect_going_on(false);
 }
 
-/* A failed write is the system's error, at once. */
+/* A failed write is reported at once, as the system's error. */
 static void test_index_that_cannot_be_written(void **state)
 {
     (void)state;
@@ -229,6 +315,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_fresh_dump, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_read_while_it_runs, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_index_with_a_log, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_log_that_a_reader_has_open, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_log_without_map_that_a_reader_has_open, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_log_of_a_process_that_runs, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_locks_that_go_away, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_locks_that_go_away_with_a_log, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_index_that_cannot_be_written, set_up, tear_down),

@@ -1,4 +1,4 @@
-/* Wrong use of the writer: each is an error with a reason; nothing leaks or crashes. */
+/* Misuse of the writer: every error has a reason; nothing leaks or crashes. */
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -144,7 +144,7 @@ static void test_options(void **state)
     fxtap_dump_close(NULL);
 }
 
-/* A full disk is an error of writing the index, also where it is met while reading. */
+/* A full disk is reported as an error of writing the index, even if it occurs while reading. */
 static void test_no_room_is_a_write(void **state)
 {
     (void)state;
@@ -154,7 +154,7 @@ static void test_no_room_is_a_write(void **state)
         struct rlimit before, small;
         char *fresh = tree_create();
         fxtap_dump_options options = ss_options(fresh);
-        options.type = FXTAP_DUMP_STATS; /* the index alone */
+        options.type = FXTAP_DUMP_STATS; /* space for the index only */
         fxtap_dump *own = ss_open(&options);
         fxtap_capture *graph = ss_capture(own, 1, 2);
         float values[4] = {0};
@@ -184,7 +184,7 @@ static void test_submissions(void **state)
     fxtap_submission submission = submission_of(slot, 7);
     submission.struct_size = 0;
     expect_error(fxtap_call_submit(call, &submission, NULL), FXTAP_E_INVALID, "not 0");
-    assert_int_equal(n_released, 0); /* an unknown structure is not touched */
+    assert_int_equal(n_released, 0); /* an unknown structure is not accessed */
     submission = submission_of(slot, 7);
     submission.original_dtype = (fxtap_dtype)99;
     expect_error(fxtap_call_submit(call, &submission, NULL), FXTAP_E_INVALID, "original_dtype 99");
@@ -226,7 +226,7 @@ static void test_text_that_is_not_utf8(void **state)
     assert_int_equal(ss_check(fixture.root), 1);
 }
 
-/* A submit without a reservation waits for room all the same: the queue's limit holds. */
+/* A submit without a reservation still waits for space: the queue's limit holds. */
 static void test_submit_without_reserve(void **state)
 {
     (void)state;
@@ -247,7 +247,7 @@ static void test_submit_without_reserve(void **state)
         assert_int_equal(fxtap_call_reserve(call, i % 2 * 3, true), FXTAP_OK); /* none, or too few */
         assert_int_equal(fxtap_call_submit(call, &submission, NULL), FXTAP_OK);
         if (fxtap_call_reserve(other, 1, false) == FXTAP_OK) {
-            assert_int_equal(fxtap_call_end(other, NULL), FXTAP_OK); /* only once the job is finished */
+            assert_int_equal(fxtap_call_end(other, NULL), FXTAP_OK); /* only after the job is finished */
             other = ss_begin(own);
         }
     }
@@ -257,7 +257,7 @@ static void test_submit_without_reserve(void **state)
     fxtap_dump_close(small);
 }
 
-/* A ticket gives another name without reading the data; NULL reads it each time. */
+/* A ticket adds another name without reading the data; NULL reads it each time. */
 static void test_save(void **state)
 {
     (void)state;

@@ -21,9 +21,9 @@
 #define RANK "worldsize1_global_rank0"
 
 /*
- * GCC's ThreadSanitizer ends a child of a process with threads that makes threads of its own; its AddressSanitizer's
- * allocator is locked for good in a child when another thread was allocating, and a thread that has just been made
- * does. (test_writer_team.c forks where there are no other threads.)
+ * GCC's ThreadSanitizer ends a forked child that creates threads if its parent had threads. The allocator of
+ * AddressSanitizer stays locked in a child if another thread was allocating at the fork, as a thread that was just
+ * created is. (test_writer_team.c forks without other threads.)
  */
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 #define CAN_FORK_WITH_THREADS false
@@ -42,7 +42,7 @@ typedef struct runner {
 
 enum { N_NODES = 6, N_VALUES = 300, N_CALLS = 12 };
 
-/* cmocka's asserts work in its own thread only: here failures are counted. */
+/* cmocka's assertions work only in the main thread: here failures are counted. */
 static void *run_calls(void *argument)
 {
     runner *self = argument;
@@ -97,7 +97,7 @@ static void test_calls_at_once_on_several_graphs(void **state)
 static void test_small_queue(void **state)
 {
     (void)state;
-    run_threads(3, 3, 1000); /* less than one tensor: each is let in alone */
+    run_threads(3, 3, 1000); /* less than one tensor: each is admitted alone */
 }
 
 static void test_queue_is_bounded(void **state)
@@ -112,7 +112,7 @@ static void test_queue_is_bounded(void **state)
     assert_int_equal(fxtap_call_reserve(call, 41, false), FXTAP_E_AGAIN);
     assert_int_equal(fxtap_call_reserve(call, 40, false), FXTAP_OK);
     assert_int_equal(fxtap_call_reserve(call, 1, false), FXTAP_E_AGAIN);
-    assert_int_equal(fxtap_call_end(call, NULL), FXTAP_OK); /* gives back what it did not use */
+    assert_int_equal(fxtap_call_end(call, NULL), FXTAP_OK); /* returns what it did not use */
     call = ss_begin(ss_capture(dump, 2, 1));
     assert_int_equal(fxtap_call_reserve(call, 1000, false), FXTAP_OK); /* alone */
     assert_int_equal(fxtap_call_reserve(call, 1, false), FXTAP_E_AGAIN);
@@ -192,7 +192,7 @@ static void wait_us(unsigned microseconds)
     nanosleep(&time, NULL);
 }
 
-/* The time that the program takes for one step: sanitisers make it start slowly. */
+/* The time that the program takes for one step: with sanitisers it starts slowly. */
 static unsigned one_step_us(const char *program)
 {
     char *root = tree_create();
@@ -211,7 +211,7 @@ static unsigned one_step_us(const char *program)
     return (unsigned)((end.tv_sec - start.tv_sec) * 1000000 + (end.tv_nsec - start.tv_nsec) / 1000);
 }
 
-/* The name of a file in a partial folder that is written in part; NULL: none now. */
+/* The name of an incomplete file in a partial folder; NULL: none at the moment. */
 static const char *growing_file(const char *graph, size_t n_bytes)
 {
     static char found[PATH_MAX];
@@ -241,7 +241,7 @@ static void test_kills(void **state)
     program = program != NULL ? program : "../examples/example_mlp";
     char *path = realpath(program, NULL);
     if (path == NULL) {
-        skip();
+        SKIP("no example program");
     }
     char *root = NULL;
     unsigned random = 1;
@@ -274,7 +274,7 @@ static void test_kills(void **state)
     free(path);
 }
 
-/* One tensor of many bytes, killed while it is being written: MiB from FXTAP_TEST_LARGE, as 1024; 64 else. */
+/* One tensor of many bytes, killed while it is being written: MiB from FXTAP_TEST_LARGE (such as 1024), or 64. */
 static void test_kill_in_a_large_write(void **state)
 {
     (void)state;
@@ -332,7 +332,7 @@ static void test_fork_between_calls(void **state)
 {
     (void)state;
     if (!CAN_FORK_WITH_THREADS) {
-        skip();
+        SKIP("a fork with threads under a sanitiser");
     }
     char *root = tree_create();
     fxtap_dump_options options = ss_options(root);
@@ -340,7 +340,7 @@ static void test_fork_between_calls(void **state)
     fxtap_capture *capture = ss_capture(dump, 1, N_NODES);
     float values[16] = {0};
     assert_int_equal(ss_run(capture, N_NODES, values, 16, NULL), FXTAP_OK);
-    for (int told = 0; told < 2; told++) { /* with and without being told of the fork */
+    for (int told = 0; told < 2; told++) { /* with and without notice of the fork */
         pid_t child = fork();
         if (child == 0) {
             if (told) {
@@ -369,12 +369,12 @@ static void count_release(void *context)
     ++*(int *)context;
 }
 
-/* In the child a call of the parent only releases its memory, and writes nothing. */
+/* In the child, a call of the parent only releases its memory, and writes nothing. */
 static void test_fork_inside_a_call(void **state)
 {
     (void)state;
     if (!CAN_FORK_WITH_THREADS) {
-        skip();
+        SKIP("a fork with threads under a sanitiser");
     }
     char *root = tree_create();
     fxtap_dump_options options = ss_options(root);
@@ -401,7 +401,7 @@ static void test_fork_inside_a_call(void **state)
         fxtap_call_settle(call, &value, &value + 1);
         good = good && fxtap_call_end(call, NULL) == FXTAP_E_CANCELLED && n_released == 2;
         float values[4] = {0};
-        good = good && ss_run(capture, 1, values, 4, NULL) == FXTAP_OK; /* its own calls are like any */
+        good = good && ss_run(capture, 1, values, 4, NULL) == FXTAP_OK; /* the child's own calls are ordinary */
         fxtap_dump_close(dump);
         _exit(good ? 0 : 1);
     }
@@ -421,7 +421,7 @@ static void test_fork_while_others_write(void **state)
 {
     (void)state;
     if (!CAN_FORK_WITH_THREADS) {
-        skip();
+        SKIP("a fork with threads under a sanitiser");
     }
     char *root = tree_create();
     fxtap_dump_options options = ss_options(root);

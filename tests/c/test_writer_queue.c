@@ -58,7 +58,7 @@ static void *reserve_and_end(void *argument)
     return NULL;
 }
 
-/* Starts a thread that waits for room, and returns once it sleeps. */
+/* Starts a thread that waits for space, and returns once it sleeps. */
 static void start(waiter *self, fxtap_dump *dump)
 {
     unsigned n_waiting = 0;
@@ -83,7 +83,7 @@ static void expect_end(const waiter *self)
     assert_int_equal(self->status, FXTAP_OK);
 }
 
-/* One thread has all the room, another waits for some; the first submits and waits for the other one. */
+/* One thread holds all the space, another waits for some; the first submits and waits for the other. */
 static void expect_submit_wakes(int32_t n_threads)
 {
     static const float values[ROOM_BYTES / sizeof(float)];
@@ -92,7 +92,7 @@ static void expect_submit_wakes(int32_t n_threads)
     fxtap_capture *capture = ss_capture(dump, 1, 1);
     waiter other = {.capture = ss_capture(dump, 2, 1), .n_bytes = 1};
     fxtap_call *first = ss_begin(capture);
-    ss_floats(first, ss_slot(capture, 0, FXTAP_INPUT, "0"), 1, values, 1); /* the workers start, and are idle again */
+    ss_floats(first, ss_slot(capture, 0, FXTAP_INPUT, "0"), 1, values, 1); /* the workers start, and become idle */
     assert_int_equal(fxtap_call_end(first, NULL), FXTAP_OK);
     fxtap_call *call = ss_begin(capture);
     fxtap_submission submission = {
@@ -122,7 +122,7 @@ static void test_submit_wakes_with_idle_workers(void **state)
     expect_submit_wakes(2);
 }
 
-/* When the team becomes smaller the limit rises: a caller that waits for room gets it. */
+/* When the team becomes smaller the limit rises: a caller that waits for space gets it. */
 static void test_more_room_wakes(void **state)
 {
     (void)state;

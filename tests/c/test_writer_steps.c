@@ -1,4 +1,4 @@
-/* Step numbers: in the order of beginning, or given by the caller; and those that failed calls give back. */
+/* Step numbers: in the order in which calls begin, or given by the caller; and numbers that failed calls return. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -110,7 +110,7 @@ static void test_a_failed_call_gives_its_number_back(void **state)
     expect_failed_folders(2);
 }
 
-/* A later call has begun: it keeps its number, and that of the failed one is left out. */
+/* A later call has begun: it keeps its number, and the failed call's number is skipped. */
 static void test_a_call_that_fails_among_others(void **state)
 {
     (void)state;
@@ -122,7 +122,7 @@ static void test_a_call_that_fails_among_others(void **state)
     assert_int_equal(end(second), 1);
     assert_int_equal(end(third), 2);
     assert_string_equal(ss_text(fixture.root, STATES), "0 failed,1 whole,2 whole");
-    assert_int_equal(end(written(numbered(0), &values[3])), 0); /* it can be asked for */
+    assert_int_equal(end(written(numbered(0), &values[3])), 0); /* it can be requested */
     assert_string_equal(ss_text(fixture.root, STATES), "0 whole,0 failed,1 whole,2 whole");
     expect_failed_folders(1);
 }
@@ -155,12 +155,12 @@ static void test_given_numbers(void **state)
     assert_int_equal(fxtap_call_begin_step(fixture.capture, UINT64_MAX, &taken), FXTAP_E_INVALID);
     assert_int_equal(end(three), 3);
     assert_int_equal(end(next), 8);
-    assert_int_equal(end(ss_begin(fixture.capture)), 9); /* empty, and a step all the same */
+    assert_int_equal(end(ss_begin(fixture.capture)), 9); /* empty, but a step nevertheless */
     assert_string_equal(ss_text(fixture.root, STATES), "3 whole,7 whole,8 whole");
     assert_int_equal(ss_check(fixture.root), 3);
 }
 
-/* A number of an earlier run is free: the files of both share a folder. */
+/* A number of an earlier run is free: both runs' files share the folder. */
 static void test_given_numbers_of_an_earlier_run(void **state)
 {
     (void)state;
@@ -176,7 +176,7 @@ static void test_given_numbers_of_an_earlier_run(void **state)
     assert_int_equal(ss_check(fixture.root), 2);
 }
 
-/* ---- a server: any free thread takes a request; steps have the numbers of the requests ---- */
+/* ---- a server: any free thread takes a request; steps have the requests' numbers ---- */
 
 enum { N_THREADS = 4, N_REQUESTS = 40 };
 

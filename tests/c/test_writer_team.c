@@ -1,4 +1,4 @@
-/* A team of the caller's threads runs the queued jobs in place of workers. */
+/* A team of the caller's threads runs the queued jobs instead of workers. */
 #include <dirent.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -124,7 +124,7 @@ static void test_team_runs_a_full_queue(void **state)
         values[i * n_values] = (float)i;
         ss_floats(call, ss_slot(capture, i, FXTAP_OUTPUT, "0"), 1, &values[i * n_values], n_values);
     }
-    assert_true(n_runs >= 1); /* 36 MiB exceed the limit of what waits for the team */
+    assert_true(n_runs >= 1); /* 36 MiB exceed the limit of queued bytes */
     assert_int_equal(fxtap_call_end(call, NULL), FXTAP_OK);
     fxtap_dump_close(dump);
     assert_int_equal(ss_check(root), N_NODES);
@@ -136,7 +136,7 @@ static void test_free_processors_get_workers(void **state)
 {
     (void)state;
     if (fx_processor_count() < 2) {
-        skip();
+        SKIP("needs two processors");
     }
     char *root = tree_create();
     size_t n_before = count_threads();
@@ -148,7 +148,7 @@ static void test_free_processors_get_workers(void **state)
     assert_true(count_threads() > n_before);
     assert_int_equal(fxtap_call_end(call, NULL), FXTAP_OK);
     fxtap_dump_close(dump);
-    assert_int_equal(n_runs, 0); /* a team of one is no help */
+    assert_int_equal(n_runs, 0); /* a team of one does not run jobs */
     tree_remove(root);
 }
 
@@ -197,7 +197,7 @@ static void test_forked_child_has_no_team(void **state)
 {
     (void)state;
     if (!CAN_FORK_WITH_THREADS) {
-        skip();
+        SKIP("a fork with threads under a sanitiser");
     }
     char *root = tree_create();
     fxtap_dump *dump = open_with_team(root, fx_processor_count(), 0);

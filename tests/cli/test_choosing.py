@@ -91,3 +91,38 @@ def test_texts_are_shown(run: Run, small: Path) -> None:
     (small / RANK / "fxtap.db").unlink()
     listed = run("ls", "-l", small).stdout
     assert '= "sum' in listed and "\x1b" not in listed
+
+
+def test_a_number_that_is_not_there(run: Run, small: Path) -> None:
+    """The message names what exists, whichever number it is."""
+    for command in (["ls"], ["graph"], ["show"]):
+        for option, there in (("--run", "run 1"), ("--rank", "rank 0"), ("--graph", "graph 1")):
+            done = run(*command, small, *(["mul"] if command == ["show"] else []), option, "9")
+            assert (done.returncode, done.stdout) == (2, ""), (command, option)
+            assert done.stderr == f"fxtap: no {option[2:]} 9 in {small}: the dump has {there}\n"
+    for option, there in (("--run", "run 1"), ("--rank", "rank 0"), ("--graph", "graph 1"), ("--step", "steps 0 to 1")):
+        done = run("compare", small, small, option, "9")
+        assert (done.returncode, done.stdout) == (2, "")
+        verb = "are" if there.startswith("steps") else "is"
+        assert done.stderr == f"fxtap: {small}: no tensors of {option[2:]} 9: there {verb} {there}\n"
+
+
+def test_a_pattern_that_has_no_letter_is_not_corrected(run: Run, small: Path) -> None:
+    for command in (["ls", small], ["compare", small, small]):
+        done = run(*command, "--op", "[")
+        assert (done.returncode, done.stdout) == (2, "")
+        assert (
+            done.stderr
+            == f'fxtap: nothing matches "[" in {small}, which has mul, aten.mul.Scalar, layers.0, getitem, ...\n'
+        )
+
+
+def test_empty_texts(run: Run, small: Path) -> None:
+    for option in ("--op", "--html", "--map", "--step-of", "--explain", "--rules", "--step"):
+        done = run("compare", small, small, option, "")
+        assert (done.returncode, done.stdout) == (2, "")
+        assert f'{option} needs a value, not ""' in done.stderr
+    for command in (["compare", "", small], ["compare", small, ""], ["ls", ""], ["show", "", "mul"], ["check", ""]):
+        done = run(*command)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert done.stderr == 'fxtap: cannot open "": No such file or directory\n'

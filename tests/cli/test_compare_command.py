@@ -156,7 +156,7 @@ def test_replicas(run: Run, tmp_path: Path) -> None:
         (["--across-ranks", "good", "bad"], "too many paths: 'bad'"),
         (["--across-ranks", "good"], "only rank 0"),
         (["good", "absent"], "No such file"),
-        (["good", "empty"], "no dump and no .npy file in it"),
+        (["good", "empty"], "contains neither a dump nor an .npy file"),
         (["good", "bad", "--jsn", "x"], "unknown option"),
         (["good", "bad", "--json"], "value"),
         (["good", "bad", "--step", "one"], "--step takes A or A:B"),
@@ -173,15 +173,15 @@ def test_replicas(run: Run, tmp_path: Path) -> None:
         (["good", "bad", "--graph", "9"], "good: no tensors of graph 9"),
         (["good", "bad", "--step", "0:7"], "bad: no tensors of step 7"),
         (["hollow", "hollow"], "no tensors to compare on either side"),
-        (["empty", "empty"], "no dump and no .npy file in it"),
-        (["good", "future"], "fxtap.db: an index from the future: its version is 99, this fxtap reads 1"),
+        (["empty", "empty"], "contains neither a dump nor an .npy file"),
+        (["good", "later"], "fxtap.db: index version 99 is not supported; this fxtap reads version 1"),
     ],
 )
 def test_trouble_is_one_line_and_status_two(run: Run, chains: Path, arguments: list[str], message: str) -> None:
     (chains / "empty").mkdir()
     (chains / "hollow" / STEP).mkdir(parents=True)
-    write_chain(chains / "future")
-    write_index(chains / "future" / RANK, version=99)
+    write_chain(chains / "later")
+    write_index(chains / "later" / RANK, version=99)
     (chains / "taken").write_text("mine")
     done = run("compare", *arguments)
     assert done.returncode == 2
@@ -234,7 +234,7 @@ def test_bytes_after_the_data_are_a_warning(run: Run, chains: Path) -> None:
     assert [warning[0][1] for warning in said("bad")] == ["2", "6", "8"]
 
 
-def test_an_index_from_the_future_among_others(run: Run, tmp_path: Path) -> None:
+def test_an_index_of_a_later_version_among_others(run: Run, tmp_path: Path) -> None:
     """Its rank is read by file names, the others as usual."""
     for side in ("good", "bad"):
         for rank in range(2):
@@ -246,7 +246,9 @@ def test_an_index_from_the_future_among_others(run: Run, tmp_path: Path) -> None
     assert done.stdout.startswith("DIFFERENT  24 of 40 tensors differ\n")
     assert [done.stdout.count(f"  mul_{i}  ") for i in (3, 4)] == [1, 1]
     path = tmp_path / "bad" / "worldsize2_global_rank1" / "fxtap.db"
-    said = f"target: {path}: an index from the future: its version is 99, this fxtap reads 1; read by names instead"
+    said = (
+        f"target: {path}: index version 99 is not supported; this fxtap reads version 1; reading by file names instead"
+    )
     assert re.sub(r"\s", "", done.stdout).count(re.sub(r"\s", "", said)) == 1
     assert max(map(len, done.stdout.splitlines())) <= 80
 

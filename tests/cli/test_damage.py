@@ -9,6 +9,7 @@ import re
 import shutil
 import sqlite3
 import subprocess
+import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -173,20 +174,20 @@ def test_empty_and_unreadable_trees(run: Run, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     done = run("ls", "empty")
     assert done.returncode == 2
-    assert "no dump" in done.stderr
+    assert "neither a dump nor an .npy file" in done.stderr
     (tmp_path / "hollow" / RANK).mkdir(parents=True)
     assert run("ls", "hollow").stdout == "no graphs\n"
     assert run("check", "hollow").returncode == 0
 
 
-def test_an_index_from_the_future(run: Run, small: Path) -> None:
+def test_an_index_of_a_later_version(run: Run, small: Path) -> None:
     with sqlite3.connect(small / RANK / "fxtap.db") as index:
         index.execute("PRAGMA user_version = 99")
     index.close()
     for command in ("ls", "check"):
         done = run(command, small)
         assert done.returncode == 2
-        assert "an index from the future" in done.stderr
+        assert "index version 99 is not supported" in done.stderr
 
 
 def test_a_damaged_index_is_a_warning(run: Run, small: Path) -> None:
@@ -197,7 +198,7 @@ def test_a_damaged_index_is_a_warning(run: Run, small: Path) -> None:
     assert "mul" in done.stdout
     done = run("check", small)
     assert done.returncode == 1
-    assert "no SQLite database" in done.stdout
+    assert "not an SQLite database" in done.stdout
 
 
 def test_links_inside_are_not_followed(run: Run, small: Path, tmp_path: Path) -> None:
@@ -236,3 +237,43 @@ def test_a_file_that_is_cut_while_it_is_read(program: str, tmp_path: Path) -> No
             break
     assert status == 2
     assert messages.startswith("fxtap: ") and messages.count("\n") == 1 and "truncated" in messages
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs to become another user")
+@pytest.mark.parametrize("closed", ["worldsize1_global_rank0", "worldsize1_global_rank0/graph_1", "graph_1/1"])
+@pytest.mark.parametrize("has_index", [True, False])
+def test_a_folder_that_may_not_be_read(closed: str, has_index: bool, program: str, small: Path) -> None:
+    """It is not empty: what is in it is unknown, not missing, and the status says so."""
+    folder = Path(tempfile.mkdtemp(prefix="fxtap-closed-"))
+    try:
+        for name in ("golden", "target"):
+            shutil.copytree(small, folder / name)
+            for index in folder.glob("*/*/fxtap.db*") if not has_index else ():
+                index.unlink()
+        shut = next(path for path in (folder / "target").rglob("*") if str(path).endswith(closed))
+        subprocess.run(["chmod", "-R", "a+rX", folder], check=True)
+        shut.chmod(0)
+
+        def run_as_nobody(*arguments: object) -> subprocess.CompletedProcess[str]:
+            command = [program, *map(str, arguments)]
+            return subprocess.run(
+                command, capture_output=True, text=True, check=False, timeout=60, user=65534, cwd=folder,
+                env={"LC_ALL": "C.UTF-8"},
+            )  # fmt: skip
+
+        cause = f"cannot open the folder {shut}: Permission denied"
+        is_indexed_step = has_index and closed == "graph_1/1"  # whose files are opened one by one
+        for sides in (["golden", "target"], ["target", "golden"], ["target", "target"]):
+            done = run_as_nobody("compare", *sides, *(["--read-all"] if is_indexed_step else []))
+            assert done.returncode == 2, done.stdout
+            if not is_indexed_step:
+                assert (done.stdout, done.stderr) == ("", f"fxtap: {cause}\n")
+            assert "Permission denied" in done.stdout + done.stderr
+        if not is_indexed_step:
+            done = run_as_nobody("ls", "target")
+            assert done.returncode == 2
+            assert f"fxtap: warning: {cause}\n" in done.stderr and "no graphs" not in done.stdout
+            assert run_as_nobody("ls", "target", "--json").returncode == 2
+        assert run_as_nobody("compare", "golden", "target", "--step", "0").returncode == (0 if is_indexed_step else 2)
+    finally:
+        shutil.rmtree(folder)

@@ -28,7 +28,7 @@ def make_dump(path: Path, scale: float) -> None:
 
 
 def refused(call: Call) -> Call:
-    """Make a call of one that has to fail, for a reason that is not memory; MemoryError passes through."""
+    """Wrap a call that must fail for a reason other than memory; MemoryError propagates."""
 
     def run() -> None:
         try:

@@ -1,5 +1,5 @@
 /*
- * Preloaded into Python: the n-th allocation (from 0) made by code between two addresses, a library's, fails once.
+ * Preloaded into Python: makes the n-th allocation (from 0) by code between two addresses, those of a library, fail.
  * Everything else is glibc's allocator.
  */
 #include <stdatomic.h>
@@ -13,7 +13,7 @@ void *__libc_realloc(void *, size_t);
 static uintptr_t first, last;
 static atomic_long countdown = -1;
 
-/* A negative `n` switches it off; returns whether the failure asked for before is still to come. */
+/* A negative `n` disables it; returns whether a requested failure has not occurred yet. */
 int fail_allocation(uintptr_t from, uintptr_t to, long n)
 {
     int pending = atomic_exchange(&countdown, n) >= 0;

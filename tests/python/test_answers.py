@@ -1,4 +1,4 @@
-"""No two answers: every way of asking about two random dumps agrees with every other, field by field."""
+"""All interfaces give the same answer about two random dumps, field by field."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ class Plan:
 
 
 def swap(value: Any, nodes: dict[str, Any]) -> Any:
-    """Return arguments with what the names in them stand for."""
+    """Return arguments with names replaced by their values."""
     if isinstance(value, dict):
         return {key: swap(item, nodes) for key, item in value.items()}
     if isinstance(value, list):
@@ -222,7 +222,7 @@ def make_pair(rng: random.Random, root: Path) -> tuple[Path, Path]:
 
 
 def number(value: Any) -> Any:
-    """Return a value as JSON has it: what is not finite is null."""
+    """Return a value as in JSON: null if it is not finite."""
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 

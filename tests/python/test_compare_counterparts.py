@@ -1,4 +1,4 @@
-"""Which operator of one program is held against which of the other where neither values nor lines tell."""
+"""Pairs of operators of two programs if neither values nor lines identify them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Function = Callable[..., Any]
 
 
 def both(tmp_path: Path, golden: Function, target: Function, *arguments: Any, **options: Any) -> fxtap.Report:
-    """Compare the traced graphs of two functions. Each is given tensors, or two of them, golden's and target's."""
+    """Compare the traced graphs of two functions. An input is one tensor, or golden's and target's tensors."""
     for side, function in enumerate((golden, target)):
         given = [one[side] if isinstance(one, tuple) else one for one in arguments]
         program = Dumped(trace(function, *given), tmp_path / ("golden", "target")[side])
@@ -31,7 +31,7 @@ def both(tmp_path: Path, golden: Function, target: Function, *arguments: Any, **
 
 
 def counterparts(report: fxtap.Report, operator: str) -> dict[str, str]:
-    """The node of target's against which the result of each of golden's nodes was held."""
+    """Return the target node whose result was compared with that of each golden node."""
     return {
         pair.node: (pair.target_name or pair.name).partition("-")[0]
         for pair in report.pairs

@@ -187,7 +187,7 @@ def two_streams(x: torch.Tensor, z: torch.Tensor) -> torch.Tensor:
 
 
 def dump_chain(root: Path, wrong_steps: Sequence[int]) -> None:
-    """Make two graphs: each call's output is the next call's first input; the second input is new, and right."""
+    """Make two graphs: each call's output is the next call's first input; the second input is new and correct."""
     handle = _core.Dump(str(root))
     examples = torch.randn(4, 5), torch.randn(4, 5)
     gms = [trace(function, *examples) for function in (two_streams, lambda x, z: two_streams(x, z) - z.cos())]

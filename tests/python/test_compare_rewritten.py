@@ -1,4 +1,4 @@
-"""Programs that compute the same but are written differently: what is reported, and what is a difference."""
+"""Programs that compute the same but are written differently: reported nodes, and what counts as a difference."""
 
 from __future__ import annotations
 

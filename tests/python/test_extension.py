@@ -17,7 +17,7 @@ from extension_calls import Call, all_calls
 from fxtap import _core
 
 MANY = 10_000
-WRITING = {"call with files", "call with statistics", "Dump"}  # keep what they wrote in mind: a few bytes a step
+WRITING = {"call with files", "call with statistics", "Dump"}  # remember what they wrote: a few bytes per step
 SECONDS = 0.1
 
 
@@ -38,7 +38,7 @@ def heap_bytes() -> int:
 
 
 def in_use() -> tuple[int, int, int, int]:
-    """Objects of the collector, pymalloc's blocks, bytes of malloc, references to what is there once."""
+    """Count collected objects, pymalloc's blocks, bytes of malloc, and references to singletons."""
     gc.collect()
     singletons = (None, True, False, (), "", 0, 1, _core.Graph, _core.Report, _core.Reader, _core.Program)
     return len(gc.get_objects()), sys.getallocatedblocks(), heap_bytes(), sum(map(sys.getrefcount, singletons))
@@ -54,7 +54,7 @@ def repeat(call: Call, most: int, seconds: float) -> int:
 
 
 def leaks(call: Call, seconds: float) -> str:
-    """What grows with every call; one that leaks something leaks each time, so the best of three tries counts."""
+    """Return what grows with every call. A leak occurs each time, so the smallest of three results counts."""
     repeat(call, 50, 0)
     found = ""
     for _ in range(3):
@@ -72,7 +72,7 @@ def leaks(call: Call, seconds: float) -> str:
 
 @pytest.fixture
 def frozen() -> Iterator[None]:
-    """What is there already, PyTorch above all, is nothing that a collection has to walk through each time."""
+    """Exclude existing objects, most of them PyTorch's, from the collections that follow."""
     gc.collect()
     gc.freeze()
     yield

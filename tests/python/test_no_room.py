@@ -71,7 +71,7 @@ def place(tmp_path: Path) -> Iterator[Path]:
 def fill_tmpfs(place: Path) -> Path:
     """Mount a file system of 1 MiB."""
     if not command("mount", "-t", "tmpfs", "-o", "size=1m", "fxtap-test", place):
-        pytest.skip("no tmpfs can be mounted here")
+        pytest.skip("needs root: no tmpfs can be mounted here")
     return place
 
 
@@ -84,7 +84,7 @@ def limit_btrfs(place: Path) -> Path:
         file.truncate(128 * MEBI)
     made = command("mkfs.btrfs", "-q", "-M", image) and command("mount", "-o", "loop", image, place)
     if not made or not command("btrfs", "quota", "enable", place):
-        pytest.skip("no file system with quotas can be mounted here")
+        pytest.skip("needs root: no file system with quotas can be mounted here")
     part = place / "part"
     assert command("btrfs", "subvolume", "create", part) and command("btrfs", "qgroup", "limit", "4M", part)
     return part

@@ -1,4 +1,4 @@
-"""Calls of one graph stand against those that got the same weights; sums and results stand against what they are."""
+"""Calls of one graph pair by their weights; gradient sums and results pair by what they are."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Forward = Callable[["Blocks", Tensor], Tensor]
 
 
 class Blocks(nn.Module):
-    """Residual blocks of one form, and a norm that they share."""
+    """Residual blocks of the same shape, and a norm that they share."""
 
     def __init__(self, count: int, forward: Forward) -> None:
         super().__init__()
@@ -31,7 +31,7 @@ class Blocks(nn.Module):
 
 
 def in_turn(order: tuple[int, ...]) -> Forward:
-    """Each block by itself on the same input, so that the order does not count."""
+    """Each block separately on the same input, so that the order has no effect."""
 
     def forward(model: Blocks, x: Tensor) -> Tensor:
         results = {number: model.blocks[number](x) for number in order}
@@ -47,7 +47,7 @@ def chain(model: Blocks, x: Tensor) -> Tensor:
 
 
 def dump_by_block(root: Path, forward: Forward, count: int, apart: bool, spoil: int | None = None) -> None:
-    """Each block compiled by itself: one graph that is called once a block, or, `apart`, a graph of its own."""
+    """Each block compiled separately: one graph that is called for each block or, with `apart`, one graph per block."""
     torch.compiler.reset()
     one = dumping(root)
     model = Blocks(count, forward)
@@ -63,7 +63,7 @@ def dump_by_block(root: Path, forward: Forward, count: int, apart: bool, spoil: 
 
 
 def calls(report: fxtap.Report) -> list[tuple[int, int]]:
-    """Which call of golden stands against which of target's; -1: none."""
+    """Return the target call that each golden call is compared with; -1: none."""
     return sorted((group["step"], group["target_step"]) for group in report.groups)
 
 
@@ -99,7 +99,7 @@ def test_a_weight_of_a_call_is_named(apart: bool, tmp_path: Path) -> None:
 
 
 def halves(model: Blocks, compiled: Callable[..., Any]) -> Forward:
-    """The same chain in two graphs, cut at the third block."""
+    """The same chain in two graphs, split at the third block."""
 
     def part(first: int, end: int) -> Callable[[Tensor], Tensor]:
         def run(x: Tensor) -> Tensor:
@@ -127,7 +127,7 @@ def train(root: Path, is_cut: bool) -> None:
 
 @pytest.mark.parametrize("is_golden_cut", [False, True])
 def test_partial_sums_of_gradients_are_strangers(is_golden_cut: bool, tmp_path: Path) -> None:
-    """Autograd sums a shared norm's gradients within each graph: with another cut these are other sums."""
+    """Autograd sums a shared norm's gradients within each graph: another split gives other sums."""
     train(tmp_path / "golden", is_golden_cut)
     train(tmp_path / "target", not is_golden_cut)
     report = fxtap.compare(tmp_path / "golden", tmp_path / "target")
@@ -137,7 +137,7 @@ def test_partial_sums_of_gradients_are_strangers(is_golden_cut: bool, tmp_path: 
 
 @pytest.mark.parametrize("last", [lambda x, y: x - y, lambda x, y: x + 2.5 * y, lambda x, _: x + x])
 def test_a_wrong_last_operator_is_seen(last: Callable[[Tensor, Tensor], Tensor], tmp_path: Path) -> None:
-    """What both return is compared, though neither its operator nor its inputs agree."""
+    """Results are compared even if neither their operators nor their inputs agree."""
 
     def golden(x: Tensor) -> Tensor:
         return torch.sin(x) + torch.cos(x)
@@ -154,7 +154,7 @@ def test_a_wrong_last_operator_is_seen(last: Callable[[Tensor, Tensor], Tensor],
 
 
 def test_one_batch_is_not_two(tmp_path: Path) -> None:
-    """Results of two inputs together are no counterpart of either's."""
+    """A result of two inputs together is not a counterpart of either input's result."""
     model = Blocks(2, chain)
     x = torch.linspace(-1, 1, 12).reshape(2, 6)
 

@@ -1,4 +1,4 @@
-"""Executions of unequal programs are paired completely, without false origins; a planted fault is named."""
+"""Executions of different programs are paired completely, without false origins; a planted fault is named."""
 
 import importlib.util
 import logging

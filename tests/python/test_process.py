@@ -379,7 +379,7 @@ def test_root_that_vanishes_between_steps(what: str, tmp_path: Path) -> None:
     assert dump.graphs[-1].steps[-1].tensors(io="OUTPUT")[0].numpy().tolist() == x.sin().tolist()
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="needs to become another user")
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root: becomes another user")
 def test_read_only_folder(tmp_path: Path) -> None:
     done = python(
         """

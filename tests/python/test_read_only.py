@@ -1,4 +1,4 @@
-"""Reading a dump never writes into it: neither a whole one, nor one that a killed process left with its log."""
+"""Reading a dump never writes into it, whether it is complete or was left by a killed process with its log."""
 
 import hashlib
 import os
@@ -28,7 +28,7 @@ KILLED = """
 
 
 def state(root: Path) -> dict[str, tuple[int, int, str]]:
-    """Mode, time of change and SHA-256 of every file and folder."""
+    """Return mode, modification time and SHA-256 of every file and folder."""
     return {
         str(path.relative_to(root)): (
             path.stat().st_mode,
@@ -41,7 +41,7 @@ def state(root: Path) -> dict[str, tuple[int, int, str]]:
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    """A folder that another user may enter, as pytest's own are not."""
+    """A folder that another user may enter, unlike pytest's own."""
     path = Path(tempfile.mkdtemp(prefix="fxtap-read-only-"))
     path.chmod(0o755)
     yield path
@@ -50,7 +50,7 @@ def folder() -> Iterator[Path]:
 
 
 def enlarge(index: Path) -> None:
-    """Grow the index to a size at which reading it whole for each graph would be felt."""
+    """Grow the index so that reading all of it for each graph would be noticeable."""
     with sqlite3.connect(index) as database:
         database.execute("UPDATE node SET stack = hex(zeroblob(600000))")
     database.close()
@@ -72,7 +72,7 @@ def make(kind: str, root: Path) -> None:
 
 
 def read(root: Path, user: int | None) -> None:
-    """Look at the dump in every way there is."""
+    """Read the dump through every interface."""
     file = next(root.rglob("*.npy"))
     for command in (
         ["ls", root],

@@ -1,9 +1,9 @@
-/* Comparisons and logic. How mixed dtypes meet differs from operator to operator. */
+/* Comparisons and logic. The promotion of mixed dtypes depends on the operator. */
 #include "ge/lower.h"
 
 #define N_OF(table) (sizeof(table) / sizeof((table)[0]))
 
-/* A number meets the tensor as in torch: an int tensor and 2.5 compare as floats. */
+/* A number is promoted as in torch: an int tensor and 2.5 compare as floats. */
 #define SCALAR_AS_TORCH(target, ge)                                                                                    \
     {                                                                                                                  \
         "aten." target ".Scalar", "self, other", "d = common(self, other); " ge "(to(self, d), const(other, d))",      \

@@ -3,7 +3,7 @@
 
 #define N_OF(table) (sizeof(table) / sizeof((table)[0]))
 
-/* One operand, as it is; or in the result's dtype. */
+/* One operand, unchanged or in the result's dtype. */
 #define UNARY(aten, ge)                                                                                                \
     {                                                                                                                  \
         "aten." aten ".default", "self", ge "(self)", false                                                            \

@@ -1,9 +1,9 @@
-/* What fits nowhere else. */
+/* Other operators. */
 #include "ge/lower.h"
 
 #define N_OF(table) (sizeof(table) / sizeof((table)[0]))
 
-/* Real and imaginary part side by side, permuted, and apart again: a complex Transpose. */
+/* A complex Transpose: packs real and imaginary part, permutes, and splits them again. */
 #define COMPLEX_PERMUTE(x)                                                                                             \
     "re = Real(" x "); im = Imag(" x "); p = Permute(Pack([re, im], N=2, axis=-1), order=order);"                      \
     "a, b = SplitV(p, [1, -1], -1, num_split=2); a = Squeeze(a, axis=[-1]); b = Squeeze(b, axis=[-1]);"                \

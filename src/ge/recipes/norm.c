@@ -3,7 +3,7 @@
 
 #define N_OF(table) (sizeof(table) / sizeof((table)[0]))
 
-/* A statistic of one number a channel, spread over the tensor's shape `s` of rank n. */
+/* A statistic with one number per channel, broadcast to the tensor's shape `s` of rank n. */
 #define SPREAD(x) "BroadcastTo(Unsqueeze(Unsqueeze(" x ", axes=[0]), axes=rest), s)"
 
 static const fx_recipe RECIPES[] = {

@@ -1,4 +1,4 @@
-/* Random operators: all draw from one seed, each from an offset of its own. */
+/* Random operators: all draw from one seed, each from a separate offset. */
 #include "ge/lower.h"
 
 #define N_OF(table) (sizeof(table) / sizeof((table)[0]))

@@ -1,4 +1,4 @@
-/* Arithmetic on symbolic numbers: sizes are int64, what is not whole is float32. */
+/* Arithmetic on symbolic numbers: sizes are int64, other numbers float32. */
 #include "ge/lower.h"
 
 #define N_OF(table) (sizeof(table) / sizeof((table)[0]))

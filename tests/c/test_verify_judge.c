@@ -1,0 +1,431 @@
+/* test_verify_judge.c - the stages of judging one result, and what each asks for. */
+#include "support_cmocka.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fxtap/verify.h"
+#include "tensor/rounding.h"
+
+#define N 4096
+
+/* Deterministic values and what they round to; `third` is what this machine has. */
+typedef struct arrays {
+    double reference[N], spread[N];
+    float saved[N], third[N];
+} arrays;
+
+static uint64_t seed = 88172645463325252u;
+
+static double random_unit(void)
+{
+    seed ^= seed << 13;
+    seed ^= seed >> 7;
+    seed ^= seed << 17;
+    return (double)(seed >> 11) * 0x1p-53;
+}
+
+static void fill(arrays *a, fxtap_dtype dtype)
+{
+    const fx_rounding_format *format = fx_rounding_format_of(dtype);
+    for (size_t i = 0; i < N; i++) {
+        a->reference[i] = (random_unit() - 0.5) * 8;
+        a->spread[i] = fabs(a->reference[i]) * fx_rounding_unit(format);
+        a->saved[i] = a->third[i] = (float)fx_rounding_nearest(format, a->reference[i]);
+    }
+}
+
+static int setup(void **state)
+{
+    *state = malloc(sizeof(arrays));
+    return *state == NULL;
+}
+
+static int teardown(void **state)
+{
+    free(*state);
+    return 0;
+}
+
+static const char *const needs[] = {"", "third", "spread", "more spread"};
+
+/* The answer to one question. */
+static const char *ask(fxtap_verification *verification, const fxtap_verify_input *input)
+{
+    fxtap_verify_need need;
+    fxtap_verify_verdict verdict;
+    assert_int_equal(fxtap_verification_judge(verification, input, &need, &verdict), FXTAP_OK);
+    return need == FXTAP_NEED_NOTHING ? fxtap_verify_verdict_name(verdict) : needs[need];
+}
+
+static fxtap_verify_input input_of(const arrays *a, fxtap_dtype dtype)
+{
+    fxtap_verify_input input;
+    fxtap_verify_input_init(&input);
+    input.dtype = dtype;
+    input.n_elems = N;
+    input.saved = a->saved;
+    input.reference = a->reference;
+    return input;
+}
+
+/* Gives what is asked for until there is a verdict; `asked` gets the questions' number. */
+static const char *settle(fxtap_verification *verification, const arrays *a, fxtap_verify_input *input, size_t *asked)
+{
+    const char *answer = ask(verification, input);
+    for (*asked = 0; *asked < 4; ++*asked) {
+        if (strcmp(answer, "third") == 0) {
+            input->third = a->third;
+        } else if (strcmp(answer, "spread") == 0) {
+            input->spread = a->spread;
+            input->spread_runs = 3;
+        } else if (strcmp(answer, "more spread") == 0) {
+            input->spread_runs = 15;
+        } else {
+            break;
+        }
+        answer = ask(verification, input);
+    }
+    return answer;
+}
+
+static fxtap_verification *create(void)
+{
+    fxtap_verification *verification = NULL;
+    assert_int_equal(fxtap_verification_create(NULL, "dump", &verification), FXTAP_OK);
+    return verification;
+}
+
+static void judged(const arrays *a, fxtap_dtype dtype, const char *expected, size_t n_questions)
+{
+    fxtap_verification *verification = create();
+    fxtap_verify_input input = input_of(a, dtype);
+    size_t asked;
+    assert_string_equal(settle(verification, a, &input, &asked), expected);
+    assert_int_equal(asked, n_questions);
+    fxtap_verification_free(verification);
+}
+
+static void test_correct_rounding_is_exact(void **state)
+{
+    arrays *a = *state;
+    fill(a, FXTAP_BFLOAT16);
+    judged(a, FXTAP_BFLOAT16, "exact", 0);
+    fill(a, FXTAP_FLOAT32);
+    judged(a, FXTAP_FLOAT32, "exact", 0);
+}
+
+/* One unit in the last place of float32 on either side, as a kernel has that computes in float32. */
+static void test_float32_arithmetic_is_rounding(void **state)
+{
+    arrays *a = *state;
+    fill(a, FXTAP_FLOAT32);
+    for (size_t i = 0; i < N; i += 2) {
+        a->saved[i] = nextafterf(a->saved[i], random_unit() < 0.5 ? -INFINITY : INFINITY);
+    }
+    judged(a, FXTAP_FLOAT32, "rounding", 2); /* the ratio exceeds 1 without the spread */
+}
+
+static void test_bits_of_this_machine_are_rounding(void **state)
+{
+    arrays *a = *state;
+    fill(a, FXTAP_BFLOAT16);
+    for (size_t i = 0; i < N; i++) {
+        a->saved[i] = a->third[i] = a->saved[i] * (i % 3 == 0 ? 1.0078125f : 1);
+    }
+    judged(a, FXTAP_BFLOAT16, "rounding", 2);
+}
+
+static void test_one_wrong_element(void **state)
+{
+    arrays *a = *state;
+    fill(a, FXTAP_FLOAT32);
+    a->saved[1234] *= 1.001f;
+    judged(a, FXTAP_FLOAT32, "wrong", 3);
+    fill(a, FXTAP_BFLOAT16);
+    a->saved[1234] *= 1.5f;
+    judged(a, FXTAP_BFLOAT16, "wrong", 3);
+}
+
+static void test_all_elements_too_large(void **state)
+{
+    arrays *a = *state;
+    fill(a, FXTAP_FLOAT32);
+    for (size_t i = 0; i < N; i++) {
+        a->saved[i] *= 1 + 0x1p-20f; /* 16 half units: under the reach of one element's allowance, but in all */
+    }
+    judged(a, FXTAP_FLOAT32, "wrong", 3);
+}
+
+static void test_nan_lost_and_found(void **state)
+{
+    arrays *a = *state;
+    fill(a, FXTAP_BFLOAT16);
+    a->reference[7] = NAN;
+    a->third[7] = NAN;
+    judged(a, FXTAP_BFLOAT16, "wrong", 3);
+    a->saved[7] = NAN;
+    judged(a, FXTAP_BFLOAT16, "exact", 0);
+    a->reference[7] = 1; /* this machine gives NaN too: torch's own behaviour */
+    judged(a, FXTAP_BFLOAT16, "rounding", 2);
+}
+
+/* Truncation instead of rounding to nearest: half of all results, each by less than a unit in the last place. */
+static void truncate(arrays *a)
+{
+    for (size_t i = 0; i < N; i++) {
+        float wide = (float)a->reference[i];
+        uint32_t bits;
+        memcpy(&bits, &wide, sizeof bits);
+        bits &= 0xFFFF0000u;
+        memcpy(&a->saved[i], &bits, sizeof bits);
+    }
+}
+
+static void test_truncation_is_biased(void **state)
+{
+    arrays *a = *state;
+    fill(a, FXTAP_BFLOAT16);
+    truncate(a);
+    judged(a, FXTAP_BFLOAT16, "biased", 3);
+}
+
+/* Where this machine's kernel rounds as rarely correctly, it is no bias. */
+static void test_a_bias_that_this_machine_shares(void **state)
+{
+    arrays *a = *state;
+    fill(a, FXTAP_BFLOAT16);
+    truncate(a);
+    memcpy(a->third, a->saved, sizeof a->third);
+    a->third[0] = nextafterf(a->third[0], 0) > 0 ? a->third[0] * 1.0078125f : a->third[0] * 0.9921875f;
+    judged(a, FXTAP_BFLOAT16, "rounding", 2);
+}
+
+/* Errors of float32 arithmetic flip a bfloat16 result where the reference is near a boundary, and only there. */
+static void test_what_inner_arithmetic_explains_is_no_bias(void **state)
+{
+    arrays *a = *state;
+    fill(a, FXTAP_BFLOAT16);
+    for (size_t i = 0; i < N; i++) {
+        float low = a->saved[i], high = low * (1 + 0x1p-7f);
+        uint32_t bits;
+        memcpy(&bits, &low, sizeof bits);
+        bits += 0x10000; /* the next number of bfloat16 */
+        memcpy(&high, &bits, sizeof bits);
+        double boundary = ((double)low + (double)high) / 2;
+        a->reference[i] = boundary - (high > low ? 1 : -1) * fabs(boundary) * 0x1p-25;
+        a->saved[i] = i % 2 == 0 ? low : high;
+        a->third[i] = low;
+    }
+    judged(a, FXTAP_BFLOAT16, "rounding", 2);
+}
+
+static void test_sign_of_zero(void **state)
+{
+    arrays *a = *state;
+    fill(a, FXTAP_BFLOAT16);
+    a->reference[5] = -0.0;
+    a->third[5] = -0.0f;
+    a->saved[5] = 0;
+    judged(a, FXTAP_BFLOAT16, "rounding", 1); /* of a reduction it says nothing */
+    fxtap_verification *verification = create();
+    fxtap_verify_input input = input_of(a, FXTAP_BFLOAT16);
+    input.is_pointwise = true;
+    size_t asked;
+    assert_string_equal(settle(verification, a, &input, &asked), "biased");
+    a->third[5] = 0;
+    assert_string_equal(ask(verification, &input), "rounding");
+    fxtap_verification_free(verification);
+}
+
+/* An output of float32 from inputs of bfloat16: this machine's kernel has the same error of that size. */
+static void test_error_of_a_coarser_input(void **state)
+{
+    arrays *a = *state;
+    fill(a, FXTAP_FLOAT32);
+    for (size_t i = 0; i < N; i++) {
+        a->saved[i] *= (float)(1 + (random_unit() - 0.5) * 0x1p-8);
+        a->third[i] *= (float)(1 + (random_unit() - 0.5) * 0x1p-8);
+    }
+    judged(a, FXTAP_FLOAT32, "wrong", 3);
+    fxtap_verification *verification = create();
+    fxtap_verify_input input = input_of(a, FXTAP_FLOAT32);
+    input.coarse = FXTAP_BFLOAT16;
+    size_t asked;
+    assert_string_equal(settle(verification, a, &input, &asked), "rounding");
+    memset(a->third, 0, sizeof a->third);
+    for (size_t i = 0; i < N; i++) {
+        a->third[i] = (float)a->reference[i];
+    }
+    assert_string_equal(ask(verification, &input), "wrong"); /* not this machine's error */
+    fxtap_verification_free(verification);
+}
+
+/* A long sum may be off by more: the allowance grows with the root of the reduction's length. */
+static void test_reduction(void **state)
+{
+    arrays *a = *state;
+    fill(a, FXTAP_FLOAT32);
+    for (size_t i = 0; i < N; i++) {
+        a->saved[i] = (float)(a->reference[i] * (1 + (random_unit() - 0.5) * 0x1p-17));
+    }
+    judged(a, FXTAP_FLOAT32, "wrong", 3);
+    fxtap_verification *verification = create();
+    fxtap_verify_input input = input_of(a, FXTAP_FLOAT32);
+    input.reduction = 10000;
+    size_t asked;
+    assert_string_equal(settle(verification, a, &input, &asked), "rounding");
+    fxtap_verification_free(verification);
+}
+
+static void test_without_third_and_spread(void **state)
+{
+    arrays *a = *state;
+    fill(a, FXTAP_BFLOAT16);
+    truncate(a);
+    fxtap_verification *verification = create();
+    fxtap_verify_input input = input_of(a, FXTAP_BFLOAT16);
+    input.no_third = true;
+    input.no_spread = true;
+    assert_string_equal(ask(verification, &input), "rounding"); /* nothing to compare shares with */
+    a->saved[9] *= 2;
+    assert_string_equal(ask(verification, &input), "wrong");
+    fxtap_verification_free(verification);
+}
+
+static void test_few_elements_prove_no_bias(void **state)
+{
+    arrays *a = *state;
+    fill(a, FXTAP_BFLOAT16);
+    truncate(a);
+    fxtap_verification *verification = create();
+    fxtap_verify_input input = input_of(a, FXTAP_BFLOAT16);
+    input.third = a->third;
+    input.spread = a->spread;
+    input.spread_runs = 15;
+    input.n_elems = 20;
+    assert_string_equal(ask(verification, &input), "rounding");
+    input.n_elems = 400;
+    assert_string_equal(ask(verification, &input), "biased");
+    for (size_t i = 20; i < N; i++) { /* 400 elements, but 20 different ones */
+        a->reference[i] = a->reference[i % 20];
+        a->saved[i] = a->saved[i % 20];
+        a->third[i] = a->third[i % 20];
+    }
+    assert_string_equal(ask(verification, &input), "rounding");
+    fxtap_verification_free(verification);
+}
+
+static void test_integers(void **state)
+{
+    (void)state;
+    const int64_t saved[] = {4, 5, 6}, reference[] = {4, 5, 7}, third[] = {4, 0, 6};
+    fxtap_verification *verification = create();
+    fxtap_verify_input input;
+    fxtap_verify_input_init(&input);
+    input.dtype = FXTAP_INT64;
+    input.n_elems = 3;
+    input.saved = reference;
+    input.reference = reference;
+    assert_string_equal(ask(verification, &input), "exact");
+    input.saved = saved;
+    assert_string_equal(ask(verification, &input), "third");
+    input.third = third;
+    assert_string_equal(ask(verification, &input), "rounding"); /* 6 is this machine's */
+    input.third = reference;
+    assert_string_equal(ask(verification, &input), "wrong");
+    input.wrong_indices = 0; /* equal values at both indices */
+    assert_string_equal(ask(verification, &input), "rounding");
+    input.wrong_indices = 2;
+    assert_string_equal(ask(verification, &input), "wrong");
+    input.third = NULL;
+    input.wrong_indices = -1;
+    input.no_third = true;
+    assert_string_equal(ask(verification, &input), "wrong");
+    fxtap_verification_free(verification);
+}
+
+static void test_no_elements(void **state)
+{
+    (void)state;
+    fxtap_verification *verification = create();
+    fxtap_verify_input input;
+    fxtap_verify_input_init(&input);
+    input.dtype = FXTAP_FLOAT32;
+    assert_string_equal(ask(verification, &input), "exact");
+    input.dtype = FXTAP_BOOL;
+    assert_string_equal(ask(verification, &input), "exact");
+    fxtap_verification_free(verification);
+}
+
+static void test_invalid_input(void **state)
+{
+    (void)state;
+    fxtap_verification *verification = create();
+    fxtap_verify_need need;
+    fxtap_verify_verdict verdict;
+    fxtap_verify_input input;
+    fxtap_verify_input_init(&input);
+    assert_int_equal(fxtap_verification_judge(verification, &input, &need, &verdict), FXTAP_E_UNSUPPORTED);
+    input.dtype = FXTAP_QINT8;
+    assert_int_equal(fxtap_verification_judge(verification, &input, &need, &verdict), FXTAP_E_UNSUPPORTED);
+    input.dtype = FXTAP_FLOAT32;
+    input.n_elems = 1;
+    assert_int_equal(fxtap_verification_judge(verification, &input, &need, &verdict), FXTAP_E_INVALID);
+    input.struct_size = 1;
+    assert_int_equal(fxtap_verification_judge(verification, &input, &need, &verdict), FXTAP_E_INVALID);
+    assert_int_equal(fxtap_verification_judge(verification, NULL, &need, &verdict), FXTAP_E_INVALID);
+    fxtap_verification_free(verification);
+}
+
+/*
+ * The rate of false alarms over results that are sound by construction: this machine's kernel and the saved one err
+ * independently of each other, in float32, before they round to bfloat16.
+ */
+static void test_no_false_alarm(void **state)
+{
+    arrays *a = *state;
+    const fx_rounding_format *format = fx_rounding_format_of(FXTAP_BFLOAT16);
+    for (size_t round = 0; round < 300; round++) {
+        fill(a, FXTAP_BFLOAT16);
+        double size = ldexp(1, -(int)(round % 12) - 12);
+        for (size_t i = 0; i < N; i++) {
+            a->saved[i] = (float)fx_rounding_nearest(format, a->reference[i] * (1 + (random_unit() - 0.5) * size));
+            a->third[i] = (float)fx_rounding_nearest(format, a->reference[i] * (1 + (random_unit() - 0.5) * size));
+        }
+        fxtap_verification *verification = create();
+        fxtap_verify_input input = input_of(a, FXTAP_BFLOAT16);
+        size_t asked;
+        const char *verdict = settle(verification, a, &input, &asked);
+        assert_true(strcmp(verdict, "rounding") == 0 || strcmp(verdict, "exact") == 0);
+        fxtap_verification_free(verification);
+    }
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_correct_rounding_is_exact),
+        TEST(test_float32_arithmetic_is_rounding),
+        TEST(test_bits_of_this_machine_are_rounding),
+        TEST(test_one_wrong_element),
+        TEST(test_all_elements_too_large),
+        TEST(test_nan_lost_and_found),
+        TEST(test_truncation_is_biased),
+        TEST(test_a_bias_that_this_machine_shares),
+        TEST(test_what_inner_arithmetic_explains_is_no_bias),
+        TEST(test_sign_of_zero),
+        TEST(test_error_of_a_coarser_input),
+        TEST(test_reduction),
+        TEST(test_without_third_and_spread),
+        TEST(test_few_elements_prove_no_bias),
+        TEST(test_integers),
+        TEST(test_no_elements),
+        TEST(test_invalid_input),
+        TEST(test_no_false_alarm),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
