@@ -114,7 +114,9 @@ def clean(pattern: str, folder: Path, delete: bool) -> tuple[int, list[Row]]:
             found, seconds = verify(dump)
             counts = Counter(row["verdict"] for row in found)
             told = ", ".join(f"{counts[name]} {name}" for name in sorted(counts))
-            print(f"{dump.name:40} {seconds:6.1f} s, {1e3 * seconds / len(found):.2f} ms an operator: {told}", flush=True)
+            print(
+                f"{dump.name:40} {seconds:6.1f} s, {1e3 * seconds / len(found):.2f} ms an operator: {told}", flush=True
+            )
             for row in found:
                 if row["verdict"] in ACCUSED:
                     print("   " + describe(row), flush=True)

@@ -248,9 +248,7 @@ class Session:
         Changes each graph before it is compiled.
     """
 
-    def __init__(
-        self, model: str, dtype: str, mode: str, edit: Callable[[GraphModule], None] | None = None
-    ) -> None:
+    def __init__(self, model: str, dtype: str, mode: str, edit: Callable[[GraphModule], None] | None = None) -> None:
         torch._dynamo.reset()
         self.mode = mode
         self.extra: Around = lambda _graph: nullcontext()
@@ -333,7 +331,9 @@ class Session:
         found = [gradient for gradient in gradients if gradient is not None]
         random = torch.Generator().manual_seed(5)
         means = [(0.3 * torch.randn(g.shape, generator=random)).to(g.dtype) * g.abs().mean() for g in found]
-        squares = [(1e-2 * torch.rand(g.shape, generator=random)).to(g.dtype) * g.float().square().mean() for g in found]
+        squares = [
+            (1e-2 * torch.rand(g.shape, generator=random)).to(g.dtype) * g.float().square().mean() for g in found
+        ]
         steps = [torch.tensor(3.0) for _ in found]
         return means, [s.to(g.dtype) for s, g in zip(squares, found, strict=True)], steps
 

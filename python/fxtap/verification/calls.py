@@ -33,7 +33,7 @@ class Call:
     rank: int
     graph: int
     step: int
-    number: int
+    number: int  # of the graph's call in its process, -1 if not known
     node: Node
     record: Record
     slots: Slots
@@ -102,7 +102,7 @@ def _literals(node: Node, record: Record) -> str:
 
 
 def _steps(dump: DumpReader, selection: Selection) -> Iterator[tuple[GraphReader, int, int]]:
-    """Return graphs, steps and numbers of calls, in the order of the calls."""
+    """Return graphs and steps in the order of their calls."""
     for rank in dump.ranks:
         if selection.rank not in (-1, rank.rank):
             continue
@@ -141,7 +141,7 @@ def find_calls(dump: DumpReader, selection: Selection) -> Iterator[Call]:
         record = records.get(key)
         if record is None:
             record = records[key] = Record(graph.record)
-        for call in _calls_of_step(dump, graph, step, number, record, selection.op):
+        for call in _calls_of_step(dump, graph, (step, number), record, selection.op):
             is_empty = False
             yield call
     if is_empty:
@@ -152,14 +152,13 @@ def find_calls(dump: DumpReader, selection: Selection) -> Iterator[Call]:
 
 
 def _calls_of_step(
-    dump: DumpReader, graph: GraphReader, step: int, number: int, record: Record, op: str | None
+    dump: DumpReader, graph: GraphReader, step: tuple[int, int], record: Record, op: str | None
 ) -> Iterator[Call]:
     rank = graph.rank
-    place = {"run": graph.run, "rank": rank.rank, "graph": graph.graph, "step": step}
+    place = {"run": graph.run, "rank": rank.rank, "graph": graph.graph, "step": step[0]}
     tensors = dump._reader.tensors(**place)
     columns = tensors.columns()
     chosen = None if op is None else set(dump._reader.tensors(**place, pattern=op).columns()["order"])
     for order, rows in _rows_of_nodes(columns, rank.world_size).items():
         if (chosen is None or order in chosen) and order < len(record.nodes):
-            slots = Slots(tensors, columns, rows)
-            yield Call(rank.rank, graph.graph, step, number, record.nodes[order], record, slots)
+            yield Call(rank.rank, graph.graph, *step, record.nodes[order], record, Slots(tensors, columns, rows))

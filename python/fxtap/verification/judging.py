@@ -212,17 +212,27 @@ class Judge:
             if answer not in ("third", "spread", "more spread"):
                 return answer
             self._check_time(replay)
-            if answer == "third":
+            known |= self._supply(answer, saved, place, replay, reference)
+
+    def _supply(self, need: str, saved: Saved, place: Place, replay: Replay, reference: Tensor) -> dict[str, Any]:
+        """Return what the judge asks for: "third", "spread" or "more spread"."""
+        fortran = saved.values.fortran_order
+        if need == "third":
+            try:
                 third = self._result(saved, place, replay.third())
-                if third.shape != reference.shape:
-                    raise NotReplayedError("a result of another shape here")
-                known["third"] = _in_order(third.to(file_dtype), fortran)
-                if not floating:
-                    known["wrong_indices"] = count_wrong_indices(replay, place, saved, reference)
-            else:
-                known["spread_runs"] = SPREAD_RUNS if answer == "spread" else MORE_SPREAD_RUNS
-                spread = replay.spread(place, _UNITS.get(saved.dtype, 2.0**-24), known["spread_runs"])
-                known["spread"] = _in_order(spread, fortran)
+            except NotReplayedError:
+                return {"no_third": True}
+            if third.shape != reference.shape:
+                raise NotReplayedError("a result of another shape here")
+            found: dict[str, Any] = {"third": _in_order(third.to(saved.in_file.dtype), fortran)}
+            wrong = None if _is_floating(saved.dtype) else count_wrong_indices(replay, place, saved, reference)
+            return found if wrong is None else found | {"wrong_indices": wrong}
+        runs = SPREAD_RUNS if need == "spread" else MORE_SPREAD_RUNS
+        try:
+            spread = replay.spread(place, _UNITS.get(saved.dtype, 2.0**-24), runs)
+        except NotReplayedError:
+            return {"no_spread": True}
+        return {"spread": _in_order(spread, fortran), "spread_runs": runs}
 
     def _check_time(self, replay: Replay) -> None:
         limit = self._limits.time_limit
