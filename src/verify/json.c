@@ -88,7 +88,7 @@ static void numbers(fxtap_json *json, const fxtap_verify_result *result)
     fxtap_json_uint(json, "distinct", error->distinct);
 }
 
-void fx_verification_json_operator(fxtap_json *json, const fxtap_verification *verification, size_t i_operator)
+static void write_operator(fxtap_json *json, const fxtap_verification *verification, size_t i_operator)
 {
     const fxtap_verify_operator *called = &verification->operators[i_operator];
     const fxtap_verify_result *result = fx_deciding_result(verification, i_operator);
@@ -112,29 +112,37 @@ static void counts(fxtap_json *json, const fxtap_verification *verification)
     fxtap_json_end_object(json);
 }
 
+static void operators(fxtap_json *json, const char *key, const fxtap_verification *verification, bool only_wrong)
+{
+    fxtap_json_begin_array(json, key);
+    for (size_t i = 0; i < verification->n_operators; i++) {
+        if (!only_wrong || fx_verdict_accuses(verification->operators[i].verdict)) {
+            write_operator(json, verification, i);
+        }
+    }
+    fxtap_json_end_array(json);
+}
+
+void fx_verification_json_document(fxtap_json *json, const fxtap_verification *verification, bool with_wrong)
+{
+    fxtap_json_begin_object(json, NULL);
+    fxtap_json_string(json, "fxtap", fxtap_version());
+    fxtap_json_uint(json, "format", FORMAT_VERSION);
+    fxtap_json_string(json, "golden", verification->golden);
+    fxtap_json_string(json, "target", verification->target);
+    fxtap_json_string(json, "verdict", fx_verification_verdict(verification));
+    counts(json, verification);
+    if (with_wrong) {
+        operators(json, "wrong", verification, true);
+    }
+    operators(json, "operators", verification, false);
+    fxtap_json_end_object(json);
+}
+
 void fx_verification_print_json(const fxtap_verification *verification, fxtap_buffer *out)
 {
     fxtap_json json;
     fxtap_json_init(&json, out, true);
-    fxtap_json_begin_object(&json, NULL);
-    fxtap_json_string(&json, "fxtap", fxtap_version());
-    fxtap_json_uint(&json, "format", FORMAT_VERSION);
-    fxtap_json_string(&json, "golden", verification->golden);
-    fxtap_json_string(&json, "target", verification->target);
-    fxtap_json_string(&json, "verdict", fx_verification_verdict(verification));
-    counts(&json, verification);
-    fxtap_json_begin_array(&json, "wrong");
-    for (size_t i = 0; i < verification->n_operators; i++) {
-        if (fx_verdict_accuses(verification->operators[i].verdict)) {
-            fx_verification_json_operator(&json, verification, i);
-        }
-    }
-    fxtap_json_end_array(&json);
-    fxtap_json_begin_array(&json, "operators");
-    for (size_t i = 0; i < verification->n_operators; i++) {
-        fx_verification_json_operator(&json, verification, i);
-    }
-    fxtap_json_end_array(&json);
-    fxtap_json_end_object(&json);
+    fx_verification_json_document(&json, verification, true);
     fxtap_buffer_text(out, "\n");
 }

@@ -47,6 +47,9 @@ fxtap_status fxtap_verification_print(const fxtap_verification *verification, co
     case FXTAP_REPORT_CSV:
         fx_verification_print_csv(verification, out);
         break;
+    case FXTAP_REPORT_HTML:
+        fx_verification_print_html(verification, out);
+        break;
     default:
         status = fx_error(FXTAP_E_INVALID, "report format %d is not known", (int)options->format);
     }

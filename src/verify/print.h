@@ -8,6 +8,7 @@ void fx_verification_print_text(const fxtap_verification *verification, const fx
                                 fxtap_buffer *out);
 void fx_verification_print_json(const fxtap_verification *verification, fxtap_buffer *out);
 void fx_verification_print_csv(const fxtap_verification *verification, fxtap_buffer *out);
+void fx_verification_print_html(const fxtap_verification *verification, fxtap_buffer *out);
 
 /* "nothing wrong", "wrong" */
 const char *fx_verification_verdict(const fxtap_verification *verification);
@@ -19,6 +20,7 @@ bool fx_verdict_accuses(fxtap_verify_verdict verdict); /* biased or wrong */
 
 /* ---- json.c ---- */
 
-void fx_verification_json_operator(fxtap_json *json, const fxtap_verification *verification, size_t i_operator);
+/* The whole document; without `with_wrong` no operator is in it twice. */
+void fx_verification_json_document(fxtap_json *json, const fxtap_verification *verification, bool with_wrong);
 
 #endif
