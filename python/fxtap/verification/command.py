@@ -142,8 +142,18 @@ def _in_jobs(options: argparse.Namespace, shards: Sequence[tuple[int, int]], sto
         process.start()
         theirs.close()
         pending[ours] = (number, process)
-    results: list[bytes] = [b""] * len(shards)
-    done = [0] * len(shards)
+    try:
+        results = _collect(pending, stop, line)
+    finally:
+        for _, process in pending.values():  # after an error: they may wait for us to read
+            process.kill()
+    return _core.merge_verifications(results).serialise()
+
+
+def _collect(pending: dict[Connection, tuple[int, Any]], stop: Stop, line: ProgressLine) -> list[bytes]:
+    """Return the results of worker processes in order; empties `pending`."""
+    results: list[bytes] = [b""] * len(pending)
+    done = [0] * len(pending)
     is_told = False
     while pending:
         if stop.since is not None and not is_told:
@@ -162,11 +172,11 @@ def _in_jobs(options: argparse.Namespace, shards: Sequence[tuple[int, int]], sto
                 raise JobError(message)
             if isinstance(message, tuple):
                 done[number] = message[0]
-                line.show(sum(done) // len(shards), message[1])
+                line.show(sum(done) // len(results), message[1])
             else:
                 results[number] = message
                 del pending[connection]
-    return _core.merge_verifications(results).serialise()
+    return results
 
 
 def _ended(status: int | None) -> str:
