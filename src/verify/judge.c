@@ -41,6 +41,9 @@
 /* Standard deviations of a share that is not chance: 1e-9 a test, so that thousands of operators raise no alarm. */
 #define SHARE_SIGMAS 6.0
 
+/* Outliers in units of this machine's: those of another kernel fall elsewhere, and are about as many. */
+#define OUTLIER_FACTOR 2.0
+
 /* This machine's kernel shares an error of size if its own is at least this part of it. */
 #define SHARED_PART 0.5
 
@@ -101,11 +104,19 @@ static bool size_holds(const fxtap_rounding_error *error, double ratio_max)
     return !(error->ratio > ratio_max) && error->outliers == 0 && error->special == 0;
 }
 
+/* Where this machine's kernel has outliers too (cancellation), other counts and sizes of them are to be expected. */
+static bool has_own_outliers(const fx_judgement *j)
+{
+    uint64_t n_shared = j->has_third ? j->third.outliers : 0;
+    return (double)j->error.outliers > OUTLIER_FACTOR * (double)n_shared ||
+           (n_shared > 0 && j->error.max_ratio > FX_ROUNDING_REACH * j->third.max_ratio);
+}
+
 /* More values far off, or not finite on one side, than this machine's kernel has, or an error that is too large. */
 static bool is_excess(const fx_judgement *j)
 {
-    uint64_t n_shared = j->has_third ? j->third.outliers : 0, n_special = j->has_third ? j->third.special : 0;
-    return j->error.ratio > RATIO_MAX || j->error.outliers > n_shared || j->error.special > n_special;
+    uint64_t n_special = j->has_third ? j->third.special : 0;
+    return j->error.ratio > RATIO_MAX || has_own_outliers(j) || j->error.special > n_special;
 }
 
 /* Every allowance is proportional to the unit roundoff: that of a coarser dtype needs no further pass. */

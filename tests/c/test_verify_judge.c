@@ -148,6 +148,31 @@ static void test_one_wrong_element(void **state)
     judged(a, FXTAP_BFLOAT16, "wrong", 3);
 }
 
+/* Cancellation makes outliers in every kernel: about as many and as large are no fault, one much larger is. */
+static void test_outliers_of_this_machine(void **state)
+{
+    arrays *a = *state;
+    fill(a, FXTAP_FLOAT32);
+    for (size_t i = 0; i < 40; i++) {
+        a->reference[i] = 1e-4;
+        a->spread[i] = 0;
+        a->saved[i] = a->third[i] = 1e-4f;
+        a->third[i] += i % 2 == 0 ? 1e-9f : 0;
+        a->saved[i] += i % 3 == 0 ? 2e-9f : i % 4 == 1 ? 1e-9f : 0;
+    }
+    judged(a, FXTAP_FLOAT32, "rounding", 2);
+    a->saved[100] = (float)(a->reference[100] * 1.01);
+    judged(a, FXTAP_FLOAT32, "wrong", 3);
+    a->saved[100] = a->third[100];
+    for (size_t i = 40; i < 80; i++) {
+        a->reference[i] = 1e-4;
+        a->spread[i] = 0;
+        a->third[i] = 1e-4f;
+        a->saved[i] = 1e-4f + 1e-9f;
+    }
+    judged(a, FXTAP_FLOAT32, "wrong", 3);
+}
+
 static void test_all_elements_too_large(void **state)
 {
     arrays *a = *state;
@@ -412,6 +437,7 @@ int main(void)
         TEST(test_float32_arithmetic_is_rounding),
         TEST(test_bits_of_this_machine_are_rounding),
         TEST(test_one_wrong_element),
+        TEST(test_outliers_of_this_machine),
         TEST(test_all_elements_too_large),
         TEST(test_nan_lost_and_found),
         TEST(test_truncation_is_biased),

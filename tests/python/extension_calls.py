@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from fxtap import _core
@@ -146,6 +147,39 @@ def compare_calls(good: str, bad: str, rules: str) -> dict[str, Call]:
     return calls
 
 
+def verified(dtype: str = "bfloat16") -> _core.Verification:
+    """One result that is wrong and measured, one that is not replayed."""
+    verification = _core.Verification("good", "bad")
+    reference, saved = np.linspace(0, 1, 64), np.linspace(0, 2, 64, dtype="float32")
+    spread = np.zeros(64)
+    verdict = verification.judge(saved, dtype, reference, third=saved[::-1].copy(), spread=spread, spread_runs=15)
+    place = (0, 1, 0, "gelu", "aten.gelu.default", "OUTPUT 0", ("model.py", 3, "forward", "gelu(x)"), "L['self'].act")
+    verification.add(*place, dtype, (8, 8), verdict, call=1, order=2)
+    verification.add(*place, dtype, (8, 8), "not replayed", "random", call=2, order=2)
+    return verification
+
+
+def verify_calls() -> dict[str, Call]:
+    verification = verified()
+    shards = [verification.serialise()] * 2
+    few = np.zeros(3)
+    calls: dict[str, Call] = {
+        "Verification": verified,
+        "Verification refused": refused(lambda: _core.Verification(None, None)),  # type: ignore[arg-type]
+        "judge refused": refused(lambda: verification.judge(few, "float32", few)),
+        "judge of no buffer": refused(lambda: verification.judge(few, "float64", 3)),  # type: ignore[arg-type]
+        "judge of no dtype": refused(lambda: verified("no dtype")),
+        "verification": lambda: [getattr(verification, name) for name in ("verdict", "counts", "wrong", "operators")],
+        "verification.serialise": verification.serialise,
+        "verification.print refused": refused(lambda: verification.print(99)),
+        "merge_verifications": lambda: _core.merge_verifications(shards),
+        "merge_verifications refused": refused(lambda: _core.merge_verifications([shards[0][:-1]])),
+    }
+    for form in range(1, 5):
+        calls[f"verification.print {form}"] = lambda form=form: verification.print(form)  # type: ignore[misc]
+    return calls
+
+
 def stop(done: int, total: int) -> None:
     raise KeyError("stopped")
 
@@ -159,5 +193,6 @@ def all_calls(folder: Path) -> dict[str, Call]:
         **graph_calls(),
         **program_calls(folder),
         **reader_calls(str(folder / "good")),
+        **verify_calls(),
         **compare_calls(str(folder / "good"), str(folder / "bad"), str(folder / "rules.toml")),
     }
