@@ -131,8 +131,11 @@ class Replay:
 
     def _add_change(self, sums: dict[Place, Tensor], unit: float, run: int) -> None:
         generator = torch.Generator().manual_seed(self._seed * 64 + run)
+        converts = self.is_integral and self.operator.is_pointwise  # kernels convert its integers, and compute
 
         def perturb(tensor: Tensor) -> Tensor:
+            if converts and tensor.dtype is not torch.bool:
+                tensor = tensor.to(torch.float64)
             if not is_floating(tensor.dtype):
                 return tensor
             signs = torch.empty(tensor.shape, dtype=torch.int8).random_(0, 2, generator=generator)

@@ -1,0 +1,221 @@
+"""`fxtap.verify` on dumps of small models: right operators are not accused, a wrong one is found."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+import fxtap
+from dumps import dumping, run
+from planted import Planted
+from test_op_db import dumped, samples, traced
+from torch.testing._internal.common_methods_invocations import op_db
+
+from fxtap import _core
+
+DTYPES = [torch.float32, torch.bfloat16, torch.float16]
+
+
+class Model(torch.nn.Module):
+    """Embedding, attention with a mask, gelu, layer norm, dropout, topk."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embedding = torch.nn.Embedding(50, 32)
+        self.layer = torch.nn.TransformerEncoderLayer(32, 4, 64, dropout=0.1, batch_first=True, activation="gelu")
+        self.norm = torch.nn.LayerNorm(32)
+
+    def forward(self, tokens: torch.Tensor, mask: torch.Tensor) -> Any:
+        hidden = self.norm(self.layer(self.embedding(tokens), src_key_padding_mask=mask))
+        return hidden[:, ::2].contiguous(), torch.topk(hidden, 3)
+
+
+def tokens_and_mask() -> tuple[torch.Tensor, torch.Tensor]:
+    mask = torch.zeros(3, 12, dtype=torch.bool)
+    mask[0, 9:] = True
+    return torch.randint(0, 50, (3, 12)), mask
+
+
+def accused(verification: fxtap.Verification) -> list[tuple[str, str, str]]:
+    return [(row["target"], row["verdict"], row["reason"]) for row in verification.wrong]
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_a_right_training_step(dtype: torch.dtype, dynamic: bool, tmp_path: Path) -> None:
+    model = Model().to(dtype)
+    hidden, _ = run(tmp_path / "dump", model, *tokens_and_mask(), dynamic=dynamic)
+    hidden.float().square().mean().backward()
+    verification = fxtap.verify(tmp_path / "dump")
+    assert accused(verification) == []
+    assert (verification.verdict, verification.exit_status) == ("nothing wrong", 0)
+    assert verification.counts["exact"] > 100
+    assert [row["reason"] for row in verification.operators if row["verdict"] == "not replayed"] == []
+    saved = {tensor.node for tensor in fxtap.open(tmp_path / "dump").tensors(io="OUTPUT")}
+    assert {row["node"] for row in verification.operators} == saved
+
+
+def one_element(result: torch.Tensor) -> torch.Tensor:
+    wrong = result.clone()
+    wrong.view(-1)[wrong.numel() // 2] += 0.5
+    return wrong
+
+
+FAULTS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "element": one_element,
+    "scaled": lambda result: result * 1.02,
+    "stale": torch.zeros_like,
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_the_wrong_operator_is_the_only_one_accused(dtype: torch.dtype, fault: str, tmp_path: Path) -> None:
+    model = torch.nn.Sequential(torch.nn.Linear(16, 32), torch.nn.GELU(), torch.nn.LayerNorm(32)).to(dtype)
+    planted = Planted.of(lambda x: torch.softmax(model(x), -1), torch.randn(8, 16, dtype=dtype))
+    for number, place in enumerate(planted.places()):
+        root = tmp_path / str(number)
+        planted.run(root, place, FAULTS[fault])
+        verification = fxtap.verify(root)
+        found = {(row["graph"], row["node"]) for row in verification.wrong}
+        assert found == {(place.graph + 1, place.node)}, (place, accused(verification))
+        assert verification.exit_status == 1
+
+
+def in_place(x: torch.Tensor, y: torch.Tensor) -> Any:
+    x = x.clone()
+    x.add_(y, alpha=0.3)
+    x[1:3].mul_(2.5)
+    torch._foreach_add_([x, y.clone()], 0.1)
+    return x, torch._foreach_mul([x, y], 3.0), torch.split(x, 2), torch.full((3,), 0.1), x.t().contiguous()
+
+
+def test_in_place_operators_lists_and_several_results(tmp_path: Path) -> None:
+    run(tmp_path, in_place, torch.randn(4, 6), torch.randn(4, 6))
+    verification = fxtap.verify(tmp_path)
+    assert accused(verification) == []
+    assert verification.counts["not replayed"] == 0
+    saved = [t for t in fxtap.open(tmp_path).tensors() if t.io != "INPUT"]
+    assert {(row["node"], row["slot"]) for row in verification.operators} == {(t.node, t.place) for t in saved}
+
+
+def test_a_wrong_change_in_place_is_found(tmp_path: Path) -> None:
+    with torch.library._scoped_library("aten", "IMPL") as library:
+        library.impl("_foreach_add_.Scalar", lambda tensors, value: [t.copy_(t + 1.5 * value) for t in tensors] and None,
+                     "CPU")  # fmt: skip
+        dump = _core.Dump(str(tmp_path))
+        gm = torch.fx.experimental.proxy_tensor.make_fx(lambda x: (torch._foreach_add_([x], 0.5), x)[1])(torch.ones(4))
+        dumped(gm, [torch.ones(4)], dump)
+        dump.close()
+    wrong = fxtap.verify(tmp_path).wrong
+    assert [(row["target"], row["slot"]) for row in wrong] == [("aten._foreach_add_.Scalar", "INOUT.0.0")]
+
+
+def drawn(x: torch.Tensor) -> Any:
+    return (torch.nn.functional.dropout(x, 0.3), torch.bernoulli(torch.full_like(x, 0.2)), torch.rand_like(x),
+            torch.randn_like(x), torch.randint(3, 9, (500,)), torch.randperm(40), x.clone().uniform_(-1, 3))  # fmt: skip
+
+
+def test_random_operators_are_checked_for_what_can_be(tmp_path: Path) -> None:
+    run(tmp_path, drawn, torch.randn(40, 50))
+    verification = fxtap.verify(tmp_path)
+    assert accused(verification) == []
+    plausible = {row["target"].split(".")[1] for row in verification.operators if row["reason"].startswith("random")}
+    assert {"native_dropout", "bernoulli", "rand_like", "randn_like", "randint", "randperm", "uniform_"} - plausible <= {
+        "rand_like", "randn_like", "rand", "randn", "uniform_", "uniform"
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("fault", "reason"),
+    [
+        (lambda result: result * 1.1, "not the input times mask and scale"),
+        (lambda result: torch.where(torch.arange(50) < 3, result + 1, result), "not the input times mask and scale"),
+    ],
+)
+def test_a_wrong_dropout_is_found(fault: Callable[[torch.Tensor], torch.Tensor], reason: str, tmp_path: Path) -> None:
+    planted = Planted.of(lambda x: torch.ops.aten.native_dropout(x, 0.3, True)[0], torch.randn(40, 50))
+    planted.run(tmp_path, next(p for p in planted.places() if "dropout" in p.node), fault)
+    (row,) = fxtap.verify(tmp_path).wrong
+    assert reason in row["reason"]
+
+
+def test_equal_calls_are_replayed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = torch.compile(lambda x: torch.softmax(x * 2, -1), backend=dumping(tmp_path))
+    x = torch.randn(4, 5)
+    for _ in range(3):
+        model(x)
+    from fxtap.verification import judging
+
+    calls: list[str] = []
+    check = judging.Judge.check
+    monkeypatch.setattr(judging.Judge, "check", lambda self, call: calls.append(call.node.name) or check(self, call))
+    rows = fxtap.verify(tmp_path).operators
+    assert len(calls) == len(set(calls)) == len(rows) / 3
+    assert [row["verdict"] for row in rows[: len(calls)]] == [row["verdict"] for row in rows[len(calls) : 2 * len(calls)]]
+
+
+def test_shards_make_the_report_of_one_process(tmp_path: Path) -> None:
+    run(tmp_path, Model(), *tokens_and_mask())
+    whole = fxtap.verify(tmp_path)
+    parts = [fxtap.verify(tmp_path, shard=(k, 3)) for k in range(3)]
+    assert all(part.operators for part in parts)
+    merged = fxtap.Verification.merge([part.serialise() for part in parts])
+    assert merged.to_json() == whole.to_json()
+
+
+def test_limits_are_told(tmp_path: Path) -> None:
+    run(tmp_path, lambda x: torch.softmax(x @ x, -1), torch.randn(30, 30))
+    reasons = {row["reason"] for row in fxtap.verify(tmp_path, max_bytes=10).operators}
+    assert reasons == {"larger than the size limit"}
+    assert fxtap.verify(tmp_path, max_bytes=10).exit_status == 2
+    assert "takes longer than the time limit" in {
+        row["reason"] for row in fxtap.verify(tmp_path, time_limit=1e-9).operators
+    }
+
+
+def test_a_selection_and_a_pattern_that_matches_nothing(tmp_path: Path) -> None:
+    run(tmp_path, lambda x: torch.softmax(x @ x, -1), torch.randn(3, 3))
+    assert {row["node"] for row in fxtap.verify(tmp_path, op="*mm*").operators} == {"mm"}
+    with pytest.raises(fxtap.PatternError, match="softmx"):
+        fxtap.verify(tmp_path, op="softmx")
+    with pytest.raises(LookupError):
+        fxtap.verify(tmp_path, graph=77)
+
+
+NAMES = "mm bmm addmm nn.functional.conv2d nn.functional.layer_norm softmax gelu sum mean cumsum sort topk max where cat"
+INACCURATE = {"special.i1e", "special.i1", "special.airy_ai", "special.bessel_y0", "special.bessel_y1"}
+"""Operators whose float32 kernels of torch are off by many units in the last place."""
+
+
+def verify_samples(names: set[str] | None, dtype: torch.dtype, root: Path, count: int) -> list[tuple[str, str, str]]:
+    dump = _core.Dump(str(root))
+    for op in op_db:
+        if dtype not in op.supported_dtypes("cpu") or (names is not None and op.name not in names):
+            continue
+        try:
+            for sample in samples(op, dtype, count):
+                dumped(*traced(op, sample), dump)
+        except Exception:
+            continue  # cannot be traced, or run here
+    dump.close()
+    verification = fxtap.verify(root)
+    assert verification.counts["exact"] > 0
+    return accused(verification)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_samples_of_common_operators(dtype: torch.dtype, tmp_path: Path) -> None:
+    assert verify_samples(set(NAMES.split()), dtype, tmp_path, 3) == []
+
+
+@pytest.mark.long
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("dtype", [*DTYPES, torch.complex64], ids=str)
+def test_samples_of_all_operators(dtype: torch.dtype, tmp_path: Path) -> None:
+    found = verify_samples(None, dtype, tmp_path, 4)
+    known = {f"aten.{name.replace('.', '_')}.default" for name in INACCURATE}
+    assert [row for row in found if row[0] not in known] == []
