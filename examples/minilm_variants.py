@@ -1,4 +1,4 @@
-"""Dump MiniLM four times: in float32, in bfloat16, with a wrong gelu in layer 3, and with operators decomposed.
+"""Dump MiniLM: in float32 and bfloat16, each also with a wrong gelu in layer 3, and with operators decomposed.
 
 python examples/minilm_variants.py FOLDER
 """
@@ -46,6 +46,7 @@ VARIANTS: dict[str, tuple[Callable[[], BertModel], tuple[str, ...]]] = {
     "float32": (load, ()),
     "bfloat16": (in_bfloat16, ()),
     "wrong": (with_wrong_gelu, ()),
+    "bfloat16-wrong": (lambda: with_wrong_gelu().to(torch.bfloat16), ()),
     "decomposed": (load, ("native_layer_norm", "_softmax")),
 }
 

@@ -14,8 +14,6 @@
 typedef struct request {
     selection chosen;
     const char *against;
-    const char *graph_from;
-    bool exact;
     int64_t n_jobs, n_threads; /* -1: not given */
     const char *python;
     report_files reports;
@@ -43,9 +41,6 @@ static int check_request(const request *r)
     if ((r->shard != NULL) != (r->out_path != NULL)) {
         return usage_error("verify", "--shard and --out go together");
     }
-    if (r->exact && r->against == NULL) {
-        return usage_error("verify", "--exact needs --against GOLDEN");
-    }
     return reports_check("verify", &r->reports, r->out_path);
 }
 
@@ -60,12 +55,8 @@ static void make_line(const request *r, python_line *line)
     python_add_number(line, "--step", r->chosen.step);
     python_add_text(line, "--op", r->chosen.pattern);
     python_add_text(line, "--against", r->against);
-    python_add_text(line, "--graph-from", r->graph_from);
     python_add_number(line, "--jobs", r->n_jobs);
     python_add_number(line, "--threads", r->n_threads);
-    if (r->exact) {
-        python_add(line, "--exact");
-    }
     python_add_text(line, "--target", r->target);
 }
 
@@ -142,12 +133,6 @@ int cmd_verify(int argc, char **argv)
         {0, "against", OPTION_TEXT, &r.against, "GOLDEN",
          "GOLDEN's operators, on TARGET's inputs: is the\n"
          "program right, not only each kernel?"},
-        {0, "graph-from", OPTION_TEXT, &r.graph_from, "DUMP",
-         "TARGET has no index: take the graph from a dump\n"
-         "of the same model that has one"},
-        {0, "exact", OPTION_FLAG, &r.exact, NULL,
-         "with --against: also run the whole graph in\n"
-         "float64; which side is nearer to the truth?"},
         {0, NULL, OPTION_HEADING, NULL, NULL, "How, and where to:"},
         {'j', "jobs", OPTION_INT, &r.n_jobs, "N", "processes (default: as many as processors)"},
         {0, "threads", OPTION_INT, &r.n_threads, "N", "threads of each process (default: 1)"},

@@ -18,7 +18,7 @@
 
 #include "fxtap/compare.h"
 #include "fxtap/dtype.h"
-#include "fxtap/output.h"
+#include "fxtap/buffer.h"
 #include "fxtap/status.h"
 
 #ifdef __cplusplus

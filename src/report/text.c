@@ -351,6 +351,27 @@ static void tolerances(const fx_page *p)
     }
 }
 
+static bool is_across_dtypes(const fxtap_pair *pair)
+{
+    double rtol, atol;
+    fx_default_tolerance(fx_judged_dtype(pair->golden_dtype, pair->target_dtype), &rtol, &atol);
+    bool is_operator = pair->operator_name != NULL && pair->operator_name[0] != '\0';
+    return pair->measured && is_operator && !pair->is_literal && pair->golden_dtype != pair->target_dtype && rtol > 0.0;
+}
+
+/* Where tolerances cannot tell rounding from a fault, another command can. */
+static void suggest_verify(const fx_page *p)
+{
+    const fxtap_report *report = p->report;
+    bool is_asked = report->n_origins > 0 && report->origins[0].reason == FXTAP_ORIGIN_DRIFT;
+    for (size_t i = 0; !is_asked && i < report->n_pairs; i++) {
+        is_asked = is_across_dtypes(&report->pairs[i]);
+    }
+    if (is_asked) {
+        fxtap_buffer_text(p->out, "\nIs it rounding?  fxtap verify TARGET --against GOLDEN\n");
+    }
+}
+
 void fx_report_print_text(const fxtap_report *report, const fxtap_report_options *options, fxtap_buffer *out)
 {
     fx_page p = {.report = report, .options = options, .out = out, .width = options->width > 0 ? options->width : 80};
@@ -368,4 +389,5 @@ void fx_report_print_text(const fxtap_report *report, const fxtap_report_options
     problems(&p);
     accounts(&p);
     tolerances(&p);
+    suggest_verify(&p);
 }

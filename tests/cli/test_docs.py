@@ -26,6 +26,7 @@ NOT_RUN = {
     "cmake ": "the C suite was built and installed so",
     "torchrun --nnodes": "wants eight machines",
     "python examples/minilm": "scripts/demo runs it",
+    "python repro-": "the line before it writes the script; test_repro.py runs such scripts",
     "fxtap run --path dump torchrun": "as the line before it, for which torchrun need not be on PATH",
     "fxtap run --path good torchrun": "as the line before it, for which torchrun need not be on PATH",
 }
@@ -82,9 +83,10 @@ dump("dump", model, 6)
 dump("two", split)
 for name in ("good", "out/float32", "GOLDEN"):
     dump(name, make())
-for name in ("bad", "out/wrong", "out/decomposed", "TARGET"):
+for name in ("bad", "out/wrong", "out/kernel", "out/decomposed", "TARGET"):
     dump(name, wrong)
 dump("out/bfloat16", lambda x: make().to(torch.bfloat16)(x.to(torch.bfloat16)))
+dump("out/bfloat16-wrong", lambda x: wrong.to(torch.bfloat16)(x.to(torch.bfloat16)))
 for name, source in {"float32": "out/float32", "bfloat16": "out/bfloat16", "test": "good"}.items():
     shutil.copytree(source, name)
 for rank in range(2):
@@ -144,7 +146,7 @@ def test_command_runs(piece: Piece, place: Path, program: str) -> None:
         timeout=120,
         check=False,
     )
-    allowed = (0, 1) if "fxtap compare" in command else (0,)
+    allowed = (0, 1) if re.search("fxtap (compare|verify)", command) else (0,)
     assert done.returncode in allowed, f"{command}\n{done.stdout}{done.stderr}"
     assert "Traceback" not in done.stderr
     written = re.search(r"(?:--(?:html|json|csv) |> )([\w.]+)", command)

@@ -18,6 +18,8 @@ CASES = [
     ("check_help", ["check", "--help"]),
     ("stat_help", ["stat", "--help"]),
     ("run_help", ["run", "--help"]),
+    ("verify_help", ["verify", "--help"]),
+    ("repro_help", ["repro", "--help"]),
     ("graph_help", ["graph", "--help"]),
     ("ls", ["ls", "small"]),
     ("ls_all", ["ls", "--all", "small"]),

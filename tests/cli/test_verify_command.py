@@ -106,7 +106,7 @@ def test_a_missing_dump_is_one_line(verify: Run, jobs: str) -> None:
 
 
 def test_nothing_replayed_is_trouble(verify: Run, dumps: Path) -> None:
-    dump(dumps / "random", lambda x: torch.ops.aten.rand_like.default(x), [torch.ones(4)])
+    dump(dumps / "random", lambda x: torch.ops.aten.multinomial.default(x, 2), [torch.ones(4)])
     done = verify("random")
     assert done.returncode == 2
     assert "random" in done.stdout
@@ -211,3 +211,9 @@ def test_wrong_is_a_mode_that_changes_one_call() -> None:
     with Wrong(torch.ops.aten.sin.default, 1, lambda result, *_: result + 1):
         values = [torch.zeros(1).sin().item() for _ in range(3)]
     assert values == [0, 1, 0]
+
+
+def test_compare_names_the_command(run: Run, dumps: Path) -> None:
+    line = "\n\nIs it rounding?  fxtap verify TARGET --against GOLDEN\n"
+    assert run("compare", dumps / "float32", dumps / "bfloat16").stdout.endswith(line)
+    assert line not in run("compare", dumps / "float32", dumps / "float32-wrong").stdout

@@ -73,15 +73,14 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     for name in ("run", "rank", "graph", "step", "jobs"):
         parser.add_argument(f"--{name}", type=int)
     parser.add_argument("--threads", type=int, default=1)
-    for name in ("op", "against", "graph-from"):
+    for name in ("op", "against"):
         parser.add_argument(f"--{name}")
-    parser.add_argument("--exact", action="store_true")
     return parser.parse_args(arguments)
 
 
 def _keywords(options: argparse.Namespace) -> dict[str, Any]:
     """Return the keywords of `verify` that were given."""
-    names = ("run", "rank", "graph", "step", "op", "against", "graph_from", "exact", "threads")
+    names = ("run", "rank", "graph", "step", "op", "against", "threads")
     given = {name: getattr(options, name) for name in names if getattr(options, name)}
     given |= {name: 0 for name in ("rank", "graph", "step") if getattr(options, name) == 0}
     # what is free differs from process to process, and the report must not
@@ -143,8 +142,18 @@ def _in_jobs(options: argparse.Namespace, shards: Sequence[tuple[int, int]], sto
         process.start()
         theirs.close()
         pending[ours] = (number, process)
-    results: list[bytes] = [b""] * len(shards)
-    done = [0] * len(shards)
+    try:
+        results = _collect(pending, stop, line)
+    finally:
+        for _, process in pending.values():  # after an error: they may wait for us to read
+            process.kill()
+    return _core.merge_verifications(results).serialise()
+
+
+def _collect(pending: dict[Connection, tuple[int, Any]], stop: Stop, line: ProgressLine) -> list[bytes]:
+    """Return the results of worker processes in order; empties `pending`."""
+    results: list[bytes] = [b""] * len(pending)
+    done = [0] * len(pending)
     is_told = False
     while pending:
         if stop.since is not None and not is_told:
@@ -163,11 +172,11 @@ def _in_jobs(options: argparse.Namespace, shards: Sequence[tuple[int, int]], sto
                 raise JobError(message)
             if isinstance(message, tuple):
                 done[number] = message[0]
-                line.show(sum(done) // len(shards), message[1])
+                line.show(sum(done) // len(results), message[1])
             else:
                 results[number] = message
                 del pending[connection]
-    return _core.merge_verifications(results).serialise()
+    return results
 
 
 def _ended(status: int | None) -> str:

@@ -239,7 +239,7 @@ class Judge:
             if third.shape != reference.shape:
                 raise NotReplayedError("a result of another shape here")
             found: dict[str, Any] = {"third": _in_order(third.to(saved.in_file.dtype), fortran)}
-            wrong = None if _is_floating(saved.dtype) else count_wrong_indices(replay, place, saved, reference)
+            wrong = None if is_floating(saved.dtype) else count_wrong_indices(replay, place, saved, reference)
             return found if wrong is None else found | {"wrong_indices": wrong}
         runs = SPREAD_RUNS if need == "spread" else MORE_SPREAD_RUNS
         try:
