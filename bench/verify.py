@@ -38,8 +38,8 @@ import torch
 
 import fxtap
 from verify_faults import KINDS, STATES, Fault, Saboteur, draw_faults, run
-from verify_speed import speed
 from verify_models import Session, corpus, make_dumps, settings_of
+from verify_speed import speed
 
 ACCUSED = ("wrong", "biased")
 

@@ -16,9 +16,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "fxtap/buffer.h"
 #include "fxtap/compare.h"
 #include "fxtap/dtype.h"
-#include "fxtap/buffer.h"
 #include "fxtap/status.h"
 
 #ifdef __cplusplus

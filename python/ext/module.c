@@ -9,8 +9,8 @@
 #include "record.h"
 #include "state.h"
 #include "team.h"
-#include "verify_type.h"
 #include "util/output.h"
+#include "verify_type.h"
 
 static int exec_module(PyObject *module)
 {

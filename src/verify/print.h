@@ -2,6 +2,7 @@
 #ifndef FX_VERIFY_PRINT_H
 #define FX_VERIFY_PRINT_H
 
+#include "util/output.h"
 #include "verify/verification.h"
 
 void fx_verification_print_text(const fxtap_verification *verification, const fxtap_report_options *options,

@@ -156,7 +156,7 @@ def find_calls(dump: DumpReader, selection: Selection) -> Iterator[Call]:
 
 
 def _calls_of_step(
-    dump: DumpReader, graph: GraphReader, step: tuple[int, int], record: Record, op: str | None
+    dump: DumpReader, graph: GraphReader, step: int, number: int, record: Record, op: str | None
 ) -> Iterator[Call]:
     rank = graph.rank
     place = {"run": graph.run, "rank": rank.rank, "graph": graph.graph, "step": step}
