@@ -55,6 +55,18 @@ class Step:
     arguments: Arguments
 
 
+class Rounded(Saved):
+    """A saved tensor as it is in another dtype."""
+
+    def __init__(self, saved: Saved, dtype: torch.dtype) -> None:
+        super().__init__(saved.position, str(dtype).removeprefix("torch."), saved.strides, lambda: saved.values)
+
+    @property
+    def in_file(self) -> Tensor:
+        values = super().in_file
+        return values.to(self.dtype).to(values.dtype)
+
+
 class Region(Replay):
     """Golden's operators that compute the results of one call of target, run on target's values.
 
@@ -164,9 +176,19 @@ class _Builder:
             if key is not None and found is not None:
                 self._note_dtype(key, found)
                 return found
-        if producer is None or producer.call not in self._all.golden_calls:
+        if producer is None:
+            return self._weight(golden, position)
+        if producer.call not in self._all.golden_calls:
             return None
         return Earlier(self.add(self._all.golden_calls[producer.call]), producer.place)
+
+    def _weight(self, golden: Call, position: str) -> Saved | None:
+        """Return a weight without a counterpart (one of several with equal values) in target's dtype."""
+        row = golden.slots.rows.get(("INPUT", position))
+        if row is None or not golden.takes_weight(position):
+            return None
+        saved = golden.saved(row)
+        return Rounded(saved, self.dtypes.get(saved.dtype, saved.dtype))
 
     def _note_dtype(self, key: Key, found: Saved) -> None:
         name = self._all.golden_dtype(key)

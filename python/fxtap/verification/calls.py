@@ -54,16 +54,24 @@ class Call:
         """Return its arguments; `NotReplayedError` if not all are known."""
         return Decoder(self.record, self.slots).arguments(self.node)
 
-    def takes_graph_input(self, position: str) -> bool:
-        """Return whether an argument is an input or a constant of the graph, and so known before the first operator."""
+    def _producer(self, position: str) -> dict[str, Any] | None:
+        """Return the node whose result an argument is."""
         whole, *parts = position.split(".")
         value = next((value for at, _, value in self.node.values() if at == whole), None)
         for part in parts:
             items = value.get("tuple") if isinstance(value, dict) else value
             value = items[int(part)] if isinstance(items, list) and int(part) < len(items) else None
-        if not isinstance(value, dict) or "node" not in value:
-            return False
-        return self.record.nodes[value["node"]].fields["op"] in ("placeholder", "get_attr")
+        return self.record.nodes[value["node"]].fields if isinstance(value, dict) and "node" in value else None
+
+    def takes_graph_input(self, position: str) -> bool:
+        """Return whether an argument is an input or a constant of the graph, and so known before the first operator."""
+        producer = self._producer(position)
+        return producer is not None and producer["op"] in ("placeholder", "get_attr")
+
+    def takes_weight(self, position: str) -> bool:
+        """Return whether an argument is a parameter, a buffer or a constant."""
+        producer = self._producer(position)
+        return producer is not None and (producer["op"] == "get_attr" or "weight" in producer["flags"])
 
     def has_equal_literals(self, other: Call) -> bool:
         """Return whether another call is of the same operator, with equal arguments but for tensors."""
