@@ -8,8 +8,8 @@
 #include "fxtap/output.h"
 
 /*
- * A command line in construction: python -m fxtap WORD ... The first word is python's path; the last one, NULL, is added
- * at each start. Words are copied.
+ * A command line in construction: python -m fxtap WORD ... The first word is python's path, and NULL ends the list.
+ * Words are copied.
  */
 typedef struct python_line {
     char **words;
@@ -25,7 +25,7 @@ void python_add(python_line *line, const char *word);
 /* Adds an option and its value; nothing where the number is negative, or the text NULL. */
 void python_add_number(python_line *line, const char *option, int64_t number);
 void python_add_text(python_line *line, const char *option, const char *text);
-/* Adds -m fxtap COMMAND, with a module path that has no working directory: that may be a dump, with a torch.py in it. */
+/* Adds -m fxtap COMMAND, without the working directory in Python's path: it may be a dump with a torch.py in it. */
 void python_add_command(python_line *line, const char *command);
 void python_clear(python_line *line);
 
