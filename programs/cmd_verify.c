@@ -14,6 +14,7 @@
 typedef struct request {
     selection chosen;
     const char *against;
+    bool exact;
     int64_t n_jobs, n_threads; /* -1: not given */
     const char *python;
     report_files reports;
@@ -41,6 +42,9 @@ static int check_request(const request *r)
     if ((r->shard != NULL) != (r->out_path != NULL)) {
         return usage_error("verify", "--shard and --out go together");
     }
+    if (r->exact && r->against == NULL) {
+        return usage_error("verify", "--exact needs --against GOLDEN");
+    }
     return reports_check("verify", &r->reports, r->out_path);
 }
 
@@ -57,6 +61,9 @@ static void make_line(const request *r, python_line *line)
     python_add_text(line, "--against", r->against);
     python_add_number(line, "--jobs", r->n_jobs);
     python_add_number(line, "--threads", r->n_threads);
+    if (r->exact) {
+        python_add(line, "--exact");
+    }
     python_add_text(line, "--target", r->target);
 }
 
@@ -133,6 +140,9 @@ int cmd_verify(int argc, char **argv)
         {0, "against", OPTION_TEXT, &r.against, "GOLDEN",
          "GOLDEN's operators, on TARGET's inputs: is the\n"
          "program right, not only each kernel?"},
+        {0, "exact", OPTION_FLAG, &r.exact, NULL,
+         "with --against: also run the whole graph in\n"
+         "float64; which side is nearer to the truth?"},
         {0, NULL, OPTION_HEADING, NULL, NULL, "How, and where to:"},
         {'j', "jobs", OPTION_INT, &r.n_jobs, "N", "processes (default: as many as processors)"},
         {0, "threads", OPTION_INT, &r.n_threads, "N", "threads of each process (default: 1)"},

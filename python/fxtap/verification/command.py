@@ -75,12 +75,13 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--threads", type=int, default=1)
     for name in ("op", "against"):
         parser.add_argument(f"--{name}")
+    parser.add_argument("--exact", action="store_true")
     return parser.parse_args(arguments)
 
 
 def _keywords(options: argparse.Namespace) -> dict[str, Any]:
     """Return the keywords of `verify` that were given."""
-    names = ("run", "rank", "graph", "step", "op", "against", "threads")
+    names = ("run", "rank", "graph", "step", "op", "against", "exact", "threads")
     given = {name: getattr(options, name) for name in names if getattr(options, name)}
     given |= {name: 0 for name in ("rank", "graph", "step") if getattr(options, name) == 0}
     # what is free differs from process to process, and the report must not
