@@ -221,12 +221,20 @@ class Judge:
             "coarse_dtype": self._coarsest(saved, replay),
         }
         expected, values = _in_order(reference.to(wide), fortran), cast("Any", saved.values)
+        has_other_kernel = True
         while True:
             answer = self._collection.judge(values, saved.name, expected, **known)
-            if answer not in ("third", "spread", "more spread"):
+            if answer in ("third", "spread", "more spread"):
+                self._check_time(replay)
+                known |= self._supply(answer, saved, place, replay, reference)
+            elif answer in ("wrong", "biased") and has_other_kernel and "third" in known:
+                has_other_kernel = False
+                other = replay.third_without_mkldnn().get(place)
+                if not isinstance(other, Tensor) or other.shape != reference.shape:
+                    return answer
+                known["third"] = _in_order(other.to(file_dtype), fortran)
+            else:
                 return answer
-            self._check_time(replay)
-            known |= self._supply(answer, saved, place, replay, reference)
 
     def _supply(self, need: str, saved: Saved, place: Place, replay: Replay, reference: Tensor) -> dict[str, Any]:
         """Return what the judge asks for: "third", "spread" or "more spread"."""

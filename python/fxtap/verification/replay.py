@@ -122,6 +122,14 @@ class Replay:
             self._third = self.reference() if self.operator.is_native else self._run(Saved.original, None)
         return self._third
 
+    def third_without_mkldnn(self) -> Results:
+        """Return the results in the original dtypes by torch's other kernels; empty if they raise."""
+        try:
+            with torch.backends.mkldnn.flags(enabled=False):
+                return self._run(Saved.original, None)
+        except NotReplayedError:
+            return {}
+
     def run_on(self, load: Load) -> Results:
         """Return the results in float64 and complex128 for other values of the arguments."""
         return self._run(load, self._number)
