@@ -25,6 +25,9 @@ __all__ = ["Judge", "Limits"]
 SPREAD_RUNS, MORE_SPREAD_RUNS = 3, 15
 """Perturbed runs for a first estimate, and for one that may accuse."""
 
+MIN_EQUAL_SHARE = 0.99
+"""A kernel that gives this share of a result's elements is the one that made it."""
+
 _UNITS = {
     torch.float64: 2.0**-53, torch.float32: 2.0**-24, torch.float16: 2.0**-11, torch.bfloat16: 2.0**-8,
     torch.float8_e4m3fn: 2.0**-4, torch.float8_e4m3fnuz: 2.0**-4, torch.float8_e5m2: 2.0**-3,
@@ -65,6 +68,14 @@ def _as_tensor(result: Any) -> Tensor:
     if isinstance(result, (bool, int, float, complex)):
         return torch.tensor(result, dtype=torch.float64 if isinstance(result, float) else None)
     raise NotReplayedError("a result that is not a tensor")
+
+
+def _made_by(saved: Saved, kernel: Tensor) -> bool:
+    """Return whether a kernel gives the saved bits, but for those that depend on the number of threads."""
+    values = saved.in_file
+    if kernel.shape != values.shape or kernel.numel() == 0:
+        return False
+    return float((kernel.to(values.dtype) == values).double().mean()) >= MIN_EQUAL_SHARE
 
 
 class Judge:
@@ -230,7 +241,7 @@ class Judge:
             elif answer in ("wrong", "biased") and has_other_kernel and "third" in known:
                 has_other_kernel = False
                 other = replay.third_without_mkldnn().get(place)
-                if not isinstance(other, Tensor) or other.shape != reference.shape:
+                if not isinstance(other, Tensor) or not _made_by(saved, other):
                     return answer
                 known["third"] = _in_order(other.to(file_dtype), fortran)
             else:

@@ -124,11 +124,14 @@ class Replay:
 
     def third_without_mkldnn(self) -> Results:
         """Return the results in the original dtypes by torch's other kernels; empty if they raise."""
+        before = torch._C._get_mkldnn_enabled()
+        torch._C._set_mkldnn_enabled(False)  # torch.backends.mkldnn.flags also warns about TF32
         try:
-            with torch.backends.mkldnn.flags(enabled=False):
-                return self._run(Saved.original, None)
+            return self._run(Saved.original, None)
         except NotReplayedError:
             return {}
+        finally:
+            torch._C._set_mkldnn_enabled(before)
 
     def run_on(self, load: Load) -> Results:
         """Return the results in float64 and complex128 for other values of the arguments."""
