@@ -21,11 +21,7 @@
 
 static void head_fields(fx_codec *c, fxtap_report *report)
 {
-    uint64_t magic = MAGIC;
-    fx_codec_u64(c, &magic);
-    if (magic != MAGIC) {
-        fx_codec_fail(c, "not a shard, or of another version");
-    }
+    fx_codec_magic(c, MAGIC);
     fx_codec_text(c, &report->golden_path);
     fx_codec_text(c, &report->target_path);
     report->golden_path = report->golden_path == NULL ? "" : report->golden_path;
@@ -67,14 +63,7 @@ fxtap_status fxtap_report_serialise(const fxtap_report *report, void **out, size
         size_t pair = (size_t)(copy.origins[i].pair - copy.pairs);
         fx_origin_fields(&c, &copy.origins[i], &pair);
     }
-    fxtap_status status = fxtap_buffer_status(&buffer);
-    if (status != FXTAP_OK) {
-        fxtap_buffer_clear(&buffer);
-        return status;
-    }
-    *out = buffer.bytes;
-    *n_bytes_out = buffer.length;
-    return FXTAP_OK;
+    return fxtap_buffer_take(&buffer, out, n_bytes_out);
 }
 
 /* ---- reading ---- */

@@ -283,14 +283,7 @@ fxtap_status fxtap_graph_serialise(const fxtap_graph *graph, void **out, size_t 
     fxtap_buffer buffer;
     fxtap_buffer_init(&buffer);
     write_graph(&buffer, graph);
-    fxtap_status status = fxtap_buffer_status(&buffer);
-    if (status != FXTAP_OK) {
-        fxtap_buffer_clear(&buffer);
-        return status;
-    }
-    *out = buffer.bytes;
-    *n_bytes_out = buffer.length;
-    return FXTAP_OK;
+    return fxtap_buffer_take(&buffer, out, n_bytes_out);
 }
 
 /* ---- reading ---- */

@@ -308,12 +308,6 @@ fxtap_status fx_execution_open(fx_execution *execution, fx_arena *arena, fxtap_r
     return status == FXTAP_OK && execution->wiring != NULL ? link_calls(execution) : status;
 }
 
-void fx_execution_clear(fx_execution *execution)
-{
-    fx_wiring_free(execution->wiring);
-    execution->wiring = NULL;
-}
-
 /* ---- literals ---- */
 
 static bool is_plain(const fxtap_graph *graph, fxtap_value value, unsigned depth)

@@ -71,11 +71,10 @@ typedef struct fx_execution {
 /*
  * The execution of calls whose `step` and tensors are given. All arrays live in `arena`. With `with_wiring`, every node
  * of every graph is described, records are loaded and calls are linked by the values passed between them; without it,
- * only nodes that have tensors are described. FXTAP_E_NOMEM, or the reader's error. The caller clears it in any case.
+ * only nodes that have tensors are described. FXTAP_E_NOMEM, or the reader's error. The caller frees the wiring.
  */
 fxtap_status fx_execution_open(fx_execution *execution, fx_arena *arena, fxtap_reader *reader,
                                const fxtap_tensor_list *list, fx_exec_call *calls, size_t n_calls, bool with_wiring);
-void fx_execution_clear(fx_execution *execution);
 
 /* Only the wiring, for calls whose nodes have been numbered. *out is NULL if no call has a record. */
 fxtap_status fx_calls_wire(const fx_exec_call *calls, size_t n_calls, fx_wiring **out);

@@ -80,17 +80,28 @@ void fx_print_coordinates(fxtap_buffer *out, uint64_t index, int32_t ndim, const
     }
 }
 
-fxtap_status fxtap_report_print(const fxtap_report *report, const fxtap_report_options *options, fxtap_buffer *out)
+fxtap_status fx_check_report_options(const fxtap_report_options *options)
 {
-    FX_REQUIRE(report);
     FX_REQUIRE(options);
-    FX_REQUIRE(out);
     if (options->struct_size < sizeof *options) {
         return fx_error(FXTAP_E_INVALID, "report options of %zu bytes, expected %zu", options->struct_size,
                         sizeof *options);
     }
+    if (options->format < FXTAP_REPORT_TEXT || options->format > FXTAP_REPORT_HTML) {
+        return fx_error(FXTAP_E_INVALID, "report format %d is not known", (int)options->format);
+    }
+    return FXTAP_OK;
+}
+
+fxtap_status fxtap_report_print(const fxtap_report *report, const fxtap_report_options *options, fxtap_buffer *out)
+{
+    FX_REQUIRE(report);
+    FX_REQUIRE(out);
+    fxtap_status status = fx_check_report_options(options);
+    if (status != FXTAP_OK) {
+        return status;
+    }
     fx_float_mode callers = fx_float_mode_begin();
-    fxtap_status status = FXTAP_OK;
     switch (options->format) {
     case FXTAP_REPORT_TEXT:
         fx_report_print_text(report, options, out);
@@ -104,9 +115,7 @@ fxtap_status fxtap_report_print(const fxtap_report *report, const fxtap_report_o
     case FXTAP_REPORT_HTML:
         fx_report_print_html(report, out);
         break;
-    default:
-        status = fx_error(FXTAP_E_INVALID, "report format %d is not known", (int)options->format);
     }
     fx_float_mode_end(callers);
-    return status == FXTAP_OK ? fxtap_buffer_status(out) : status;
+    return fxtap_buffer_status(out);
 }

@@ -9,6 +9,8 @@ void fx_report_print_json(const fxtap_report *report, fxtap_buffer *out);
 void fx_report_print_csv(const fxtap_report *report, fxtap_buffer *out);
 void fx_report_print_html(const fxtap_report *report, fxtap_buffer *out);
 
+/* FXTAP_E_INVALID if the options are of an older library, or their format is not known. */
+fxtap_status fx_check_report_options(const fxtap_report_options *options);
 /* One line of text: "its inputs agree, its output does not" */
 const char *fx_origin_reason_text(fxtap_origin_reason reason);
 /* "INPUT", "OUTPUT", "INOUT" */

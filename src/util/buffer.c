@@ -25,6 +25,19 @@ fxtap_status fxtap_buffer_status(const fxtap_buffer *buffer)
     return buffer->status;
 }
 
+fxtap_status fxtap_buffer_take(fxtap_buffer *buffer, void **out, size_t *n_bytes_out)
+{
+    fxtap_status status = buffer->status;
+    if (status != FXTAP_OK) {
+        fxtap_buffer_clear(buffer);
+        return status;
+    }
+    *out = buffer->bytes;
+    *n_bytes_out = buffer->length;
+    fxtap_buffer_init(buffer);
+    return FXTAP_OK;
+}
+
 /* Room for `length` more bytes and the NUL after them. */
 static bool reserve(fxtap_buffer *buffer, size_t length)
 {

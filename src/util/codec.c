@@ -79,6 +79,13 @@ void fx_codec_u64(fx_codec *codec, uint64_t *value)
     *value = number(codec, *value, 8);
 }
 
+void fx_codec_magic(fx_codec *codec, uint64_t magic)
+{
+    if (number(codec, magic, 8) != magic) {
+        fx_codec_fail(codec, "not a shard, or of another version");
+    }
+}
+
 void fx_codec_i64(fx_codec *codec, int64_t *value)
 {
     *value = (int64_t)number(codec, (uint64_t)*value, 8);

@@ -28,6 +28,8 @@ fx_codec fx_codec_reader(const char *what, const void *bytes, size_t n_bytes, fx
 bool fx_codec_is_writing(const fx_codec *codec);
 void fx_codec_fail(fx_codec *codec, const char *what); /* FXTAP_E_FORMAT */
 
+/* Which kind of shard the bytes are, and its version. */
+void fx_codec_magic(fx_codec *codec, uint64_t magic);
 void fx_codec_u8(fx_codec *codec, uint8_t *value);
 void fx_codec_u64(fx_codec *codec, uint64_t *value);
 void fx_codec_i64(fx_codec *codec, int64_t *value);

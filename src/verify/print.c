@@ -2,6 +2,7 @@
 
 #include <math.h>
 
+#include "report/print.h"
 #include "util/error.h"
 #include "util/float_mode.h"
 
@@ -29,14 +30,12 @@ fxtap_status fxtap_verification_print(const fxtap_verification *verification, co
                                       fxtap_buffer *out)
 {
     FX_REQUIRE(verification);
-    FX_REQUIRE(options);
     FX_REQUIRE(out);
-    if (options->struct_size < sizeof *options) {
-        return fx_error(FXTAP_E_INVALID, "report options of %zu bytes, expected %zu", options->struct_size,
-                        sizeof *options);
+    fxtap_status status = fx_check_report_options(options);
+    if (status != FXTAP_OK) {
+        return status;
     }
     fx_float_mode callers = fx_float_mode_begin();
-    fxtap_status status = FXTAP_OK;
     switch (options->format) {
     case FXTAP_REPORT_TEXT:
         fx_verification_print_text(verification, options, out);
@@ -50,9 +49,7 @@ fxtap_status fxtap_verification_print(const fxtap_verification *verification, co
     case FXTAP_REPORT_HTML:
         fx_verification_print_html(verification, out);
         break;
-    default:
-        status = fx_error(FXTAP_E_INVALID, "report format %d is not known", (int)options->format);
     }
     fx_float_mode_end(callers);
-    return status == FXTAP_OK ? fxtap_buffer_status(out) : status;
+    return fxtap_buffer_status(out);
 }

@@ -108,11 +108,7 @@ static void result_fields(fx_codec *c, fxtap_verify_result *result)
 
 static void head_fields(fx_codec *c, fxtap_verification *verification)
 {
-    uint64_t magic = MAGIC;
-    fx_codec_u64(c, &magic);
-    if (magic != MAGIC) {
-        fx_codec_fail(c, "not a shard, or of another version");
-    }
+    fx_codec_magic(c, MAGIC);
     fx_codec_text(c, &verification->golden);
     text_field(c, &verification->target);
 }
@@ -132,14 +128,7 @@ fxtap_status fxtap_verification_serialise(const fxtap_verification *verification
         fxtap_verify_result result = copy.results[i];
         result_fields(&c, &result);
     }
-    fxtap_status status = fxtap_buffer_status(&buffer);
-    if (status != FXTAP_OK) {
-        fxtap_buffer_clear(&buffer);
-        return status;
-    }
-    *out = buffer.bytes;
-    *n_bytes_out = buffer.length;
-    return FXTAP_OK;
+    return fxtap_buffer_take(&buffer, out, n_bytes_out);
 }
 
 /* ---- merging ---- */
