@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import html
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self, TypedDict, Unpack
 
 from . import _core
 from .lazy import LazyList
 from .paths import expand
+from .printed import Printed
 from .reading import DumpReader, Fields, PatternError
 
 if TYPE_CHECKING:
@@ -25,7 +24,6 @@ __all__ = ["Origin", "Pair", "PairList", "Report", "Rule", "compare", "compare_r
 Dump = str | os.PathLike[str] | DumpReader
 Selection = int | tuple[int, int] | None
 
-_TEXT, _JSON, _CSV, _HTML = 1, 2, 3, 4  # fxtap_report_format
 _FAILED: Final = ("different", "shape mismatch", "dtype mismatch", "unreadable")
 
 
@@ -196,14 +194,8 @@ class Origin:
         return self.pair.source
 
 
-class Report:
-    """The result of `fxtap.compare` or `fxtap.compare_ranks`.
-
-    Terminals and notebooks display it as the program prints it.
-    """
-
-    def __init__(self, core: _core.Report) -> None:
-        self._core = core
+class Report(Printed[_core.Report]):
+    """The result of `fxtap.compare` or `fxtap.compare_ranks`."""
 
     @property
     def verdict(self) -> str:
@@ -270,40 +262,6 @@ class Report:
         """One line for each problem in reading."""
         return self._core.warnings
 
-    def to_text(self, width: int = 80, *, colour: bool = False, ascii: bool = False, quiet: bool = False) -> str:
-        """Return the report as the program prints it: `width` in columns, `quiet` for the verdict only."""
-        return self._core.print(_TEXT, width=width, colour=colour, ascii=ascii, quiet=quiet).decode()
-
-    def to_json(self) -> str:
-        """Return the complete report as JSON (docs/compare-json.md)."""
-        return self._core.print(_JSON).decode()
-
-    def to_csv(self) -> str:
-        """Return CSV with one row per pair, with msprobe's column names."""
-        return self._core.print(_CSV).decode()
-
-    def to_html(self) -> str:
-        """Return a self-contained HTML page."""
-        return self._core.print(_HTML).decode()
-
-    def save(self, path: str | os.PathLike[str], *, force: bool = False) -> Path:
-        """Write the report in the format of the suffix: .json, .csv, .html, .txt.
-
-        Raises
-        ------
-        ValueError
-            Unknown suffix.
-        FileExistsError
-            The file exists and `force` is false.
-        """
-        path = Path(expand(path))
-        formats = {".json": _JSON, ".csv": _CSV, ".html": _HTML, ".txt": _TEXT}
-        if path.suffix not in formats:
-            raise ValueError(f"unknown report format {path.name!r}; use one of {', '.join(formats)}")
-        with path.open("wb" if force else "xb") as file:
-            file.write(self._core.print(formats[path.suffix]))
-        return path
-
     def to_pandas(self) -> pandas.DataFrame:
         """Return a table with one row per pair; its columns are `Pair`'s attributes, with the names used in JSON.
 
@@ -313,20 +271,10 @@ class Report:
 
         return pandas.DataFrame(self._core.columns())
 
-    def serialise(self) -> bytes:
-        """Return bytes for `merge`."""
-        return self._core.serialise()
-
     @classmethod
     def merge(cls, shards: Sequence[bytes]) -> Report:
         """Return one report from those of all shards of a comparison, in order. ValueError if bytes are invalid."""
         return cls(_core.merge_reports(shards))
-
-    def __repr__(self) -> str:
-        return self.to_text().rstrip("\n")
-
-    def _repr_html_(self) -> str:
-        return f"<pre>{html.escape(self.to_text(width=100))}</pre>"
 
 
 def _path(dump: Dump) -> str:
