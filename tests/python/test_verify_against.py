@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from torch._decomp import get_decompositions
 
 import fxtap
+from planted import Planted
 
 WIDTH = 64
 
@@ -142,6 +143,20 @@ def test_exact_chain(golden: Path, tmp_path: Path) -> None:
     wrong = other.operators[-1]["distances"]
     assert wrong["rounding"] < 1e-5 < 1e-3 < wrong["target"]
     assert "relative distance from the exact value" in other.to_text()
+
+
+def test_opened_dumps_keep_their_runs(tmp_path: Path) -> None:
+    """Both sides are the runs that were opened, not the latest ones."""
+
+    def gelu(approximate: str) -> Planted:
+        return Planted.of(lambda x: torch.nn.functional.gelu(x + 1, approximate=approximate), torch.randn(64))
+
+    later = Planted.of(lambda x: torch.softmax(x * 2, -1), torch.randn(64))
+    for root, first in (("golden", gelu("none")), ("target", gelu("tanh"))):
+        first.run(tmp_path / root)
+        later.run(tmp_path / root)
+    golden, target = fxtap.open(tmp_path / "golden", run=1), fxtap.open(tmp_path / "target", run=1)
+    assert [row["target"] for row in fxtap.verify(target, against=golden).wrong] == ["aten.gelu.default"]
 
 
 def test_exact_needs_golden(golden: Path) -> None:

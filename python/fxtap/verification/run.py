@@ -103,7 +103,7 @@ def verify(
         Also run golden's graph in float64 from its dumped inputs, and measure both dumps' results against that. Values
         are freed after their last use. Every shard runs the whole chain.
     run, rank, graph, step
-        Only this one. By default the latest run, and all ranks, graphs and steps.
+        Only this one. By default the latest run (an opened dump has its own), and all ranks, graphs and steps.
     op
         Shell pattern on node, operator, module path, source line or tensor name, as `fxtap ls --op`.
     max_bytes
@@ -135,7 +135,7 @@ def verify(
     if exact and golden is None:
         raise ValueError("exact needs a golden dump: pass against")
     if golden is not None:
-        report = _core.compare(golden.path, dump.path, run=(0, run))
+        report = _core.compare(golden.path, dump.path, run=(golden._run, dump._run))
         counterparts = Counterparts(
             golden, report, calls if selection == Selection() else find_calls(dump, Selection())
         )
