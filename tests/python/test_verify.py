@@ -145,6 +145,23 @@ def test_a_wrong_dropout_is_found(fault: Callable[[torch.Tensor], torch.Tensor],
     assert reason in row["reason"]
 
 
+def test_worst_elements_of_a_column_major_result(tmp_path: Path) -> None:
+    """Coordinates are those of the tensor, whatever the memory order of its file."""
+
+    def fault(result: torch.Tensor) -> torch.Tensor:
+        assert result.stride() == (1, 7)
+        result[4, 2] += 1
+        return result
+
+    planted = Planted.of(lambda x: x.t() * 2.5, torch.randn(5, 7))
+    place = next(place for place in planted.places() if place.node.startswith("mul"))
+    planted.run(tmp_path, place, fault)
+    assert fxtap.open(tmp_path).tensors("mul*", io="OUTPUT")[0].numpy().flags.f_contiguous
+    verification = fxtap.verify(tmp_path)
+    assert verification.wrong[0]["worst"][0]["index"] == 4 * 5 + 2
+    assert "at [4, 2]: " in verification.to_text()
+
+
 def test_equal_calls_are_replayed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     model = torch.compile(lambda x: torch.softmax(x * 2, -1), backend=dumping(tmp_path))
     x = torch.randn(4, 5)

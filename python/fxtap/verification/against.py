@@ -291,25 +291,27 @@ class Counterparts:
             self._of_target[other] = mine
             self._of_golden.setdefault(mine, []).append(other)
 
+    def _counterparts(self, golden: Key) -> Iterator[tuple[Key, Call, int]]:
+        """Return target's tensors that are paired with one of golden's: with their calls and rows."""
+        for key in self._of_golden.get(golden, ()):
+            if key.call in self._order:
+                owner = self._order[key.call][1]
+                row = owner.slots.rows.get(key.place)
+                if row is not None:
+                    yield key, owner, row
+
     def results_of(self, golden: Key) -> dict[Key, Saved]:
         """Return target's results that are counterparts of one of golden's."""
         found = {}
-        for key in self._of_golden.get(golden, ()):
-            owner = self._order[key.call][1] if key.call in self._order else None
-            row = None if owner is None else owner.slots.rows.get(key.place)
-            if key.io != "INPUT" and owner is not None and row is not None:
+        for key, owner, row in self._counterparts(golden):
+            if key.io != "INPUT":
                 with contextlib.suppress(NotReplayedError):
                     found[key] = owner.saved(row)
         return found
 
     def target_dtype(self, golden: Key) -> str:
         """Return the name of the dtype of the counterpart of one of golden's tensors, or ""."""
-        for key in self._of_golden.get(golden, ()):
-            owner = self._order[key.call][1] if key.call in self._order else None
-            row = None if owner is None else owner.slots.rows.get(key.place)
-            if owner is not None and row is not None:
-                return owner.slots.field(row, "dtype") or ""
-        return ""
+        return next((owner.slots.field(row, "dtype") or "" for _, owner, row in self._counterparts(golden)), "")
 
     def golden_dtype(self, key: Key) -> str:
         """Return the name of the dtype of one of golden's tensors, or ""."""
@@ -320,26 +322,22 @@ class Counterparts:
     def target_value(self, golden: Key, call: Call) -> Saved | None:
         """Return target's value for one of golden's: an argument of the call itself, else one known before it."""
         mine, _ = self._order[call.key]
-        best: tuple[int, Key] | None = None
-        for key in self._of_golden.get(golden, ()):
+        best: tuple[int, Call, int] | None = None
+        for key, owner, row in self._counterparts(golden):
             if key.call == call.key and key.io == "INPUT":
-                return call.saved(call.slots.rows[key.place])
-            at, owner = self._order.get(key.call, (mine, call))
+                return call.saved(row)
+            at = self._order[key.call][0]
             if key.io == "INPUT" and owner.takes_graph_input(key.position):
                 at = -1
             if at < mine and (best is None or at > best[0]):
-                best = at, key
-        if best is None:
-            return None
-        owner = self._order[best[1].call][1]
-        row = owner.slots.rows.get(best[1].place)
-        return None if row is None else owner.saved(row)
+                best = at, owner, row
+        return None if best is None else best[1].saved(best[2])
 
     def region(self, call: Call) -> Region | str | None:
         """Return golden's operators for a call of target; None if it makes the same call; else why there are none."""
         pairs = {}
         for row in call.results:
-            place = (call.slots.field(row, "io"), call.slots.field(row, "position"))
+            place = call.slots.place(row)
             golden = self._of_target.get(Key(*call.key, *place))
             if golden is not None and golden.io != "INPUT" and golden.call in self.golden_calls:
                 pairs[place] = golden

@@ -38,7 +38,7 @@ MAX_GAPS = 4
 """A strided argument is rebuilt if its elements span at most this many times their number."""
 
 
-def _restride(tensor: Tensor, strides: Sequence[int]) -> Tensor:
+def restride(tensor: Tensor, strides: Sequence[int]) -> Tensor:
     """Return equal values with other strides, as far as the elements do not overlap; else the tensor itself."""
     sizes = tensor.shape
     if len(strides) != len(sizes) or tensor.numel() == 0:
@@ -110,7 +110,7 @@ class Saved:
         saved = self.in_file
         tensor = saved.to(self.dtype)
         if self.strides is not None:
-            tensor = _restride(tensor, self.strides)
+            tensor = restride(tensor, self.strides)
         return tensor.clone() if fresh and tensor.data_ptr() == saved.data_ptr() else tensor
 
     def double(self, fresh: bool = False) -> Tensor:
@@ -119,7 +119,7 @@ class Saved:
             return self.original(fresh)
         saved = self.in_file
         if self.strides is not None:
-            saved = _restride(saved, self.strides)
+            saved = restride(saved, self.strides)
         return saved.to(torch.complex128 if self.dtype.is_complex else torch.float64, copy=fresh)
 
     def number(self, kind: type) -> Any:
@@ -230,6 +230,10 @@ class Slots:
 
     def field(self, row: int, name: str) -> Any:
         return self._columns[name][row]
+
+    def place(self, row: int) -> tuple[str, str]:
+        """Return "INPUT", "OUTPUT" or "INOUT", and the position."""
+        return self.field(row, "io"), self.field(row, "position")
 
     def saved(self, row: int) -> Saved:
         """Return the tensor of a row; `NotReplayedError` if it has no values."""

@@ -10,7 +10,7 @@ from typing import Any
 
 from ..reading import DumpReader, GraphReader, PatternError
 from .arguments import Arguments, Decoder, Node, Record, Saved, Slots
-from .operators import NotReplayedError
+from .operators import NotReplayedError, Operator, find_operator
 
 __all__ = ["Call", "Selection", "find_calls"]
 
@@ -49,6 +49,12 @@ class Call:
         """The rows of its results, and of the arguments that it changed."""
         rows = self.slots.rows
         return [row for (io, _), row in rows.items() if io != "INPUT" and self.slots.field(row, "skipped") is None]
+
+    def operator(self) -> Operator:
+        """Return what it calls; `NotReplayedError` if that may not be called, or gives uninitialised memory."""
+        if "undefined" in self.node.fields["flags"]:
+            raise NotReplayedError("undefined memory")
+        return find_operator(self.node.python)
 
     def arguments(self) -> Arguments:
         """Return its arguments; `NotReplayedError` if not all are known."""

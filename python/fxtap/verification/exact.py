@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -13,7 +13,7 @@ from torch import Tensor
 from .against import Counterparts, Key
 from .arguments import DTYPES, Saved
 from .calls import Call
-from .operators import NotReplayedError, find_operator
+from .operators import NotReplayedError
 from .random_checks import is_random
 from .replay import Place, Replay, Results, is_floating
 
@@ -107,9 +107,7 @@ def _last_uses(calls: Sequence[Call]) -> dict[str, int]:
 
 
 def _prepare(call: Call) -> Replay:
-    if "undefined" in call.node.fields["flags"]:
-        raise NotReplayedError("undefined memory")
-    operator = find_operator(call.node.python)
+    operator = call.operator()
     arguments = call.arguments()
     if operator.is_native or is_random(operator, arguments):
         raise NotReplayedError("random, or of a meaning that depends on the dtype")
@@ -142,9 +140,7 @@ class _Dtypes:
         return _rounded(value, dtype) if is_floating(value.dtype) and dtype.is_floating_point else value
 
 
-def measure_distances(
-    golden: Sequence[Call], counterparts: Counterparts, progress: Callable[[int, int], object] | None = None
-) -> dict[Key, Distances]:
+def measure_distances(golden: Sequence[Call], counterparts: Counterparts) -> dict[Key, Distances]:
     """
     Run golden's calls in float64 from the inputs of its graphs; measure both dumps' results against that.
 
@@ -171,7 +167,7 @@ def measure_distances(
         except NotReplayedError:
             continue
         for row in call.results:
-            place = (call.slots.field(row, "io"), call.slots.field(row, "position"))
+            place = call.slots.place(row)
             values: list[Any] = [result.get(place) for result in results]
             if all(isinstance(value, Tensor) and is_floating(value.dtype) for value in values):
                 found.update(_measure(call, row, values, counterparts, dtypes))
@@ -179,8 +175,6 @@ def measure_distances(
                 rounded.keep(number, _hash(call, place), values[1])
         exact.drop(number, _input_hashes(call))
         rounded.drop(number, _input_hashes(call))
-        if progress is not None:
-            progress(number + 1, len(golden))
     return found
 
 
@@ -188,8 +182,7 @@ def _measure(
     call: Call, row: int, values: list[Any], counterparts: Counterparts, dtypes: _Dtypes
 ) -> dict[Key, Distances]:
     """Round values[1] to target's dtype; return the distances from values[0] of each counterpart of a result."""
-    io, position = call.slots.field(row, "io"), call.slots.field(row, "position")
-    targets = counterparts.results_of(Key(*call.key, io, position))
+    targets = counterparts.results_of(Key(*call.key, *call.slots.place(row)))
     saved = next(iter(targets.values()), None)
     try:
         dtype = dtypes.of(call.slots.field(row, "dtype") or "", saved)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from .arguments import Saved
+from .arguments import Arguments, Saved
+from .operators import Operator
 from .replay import Place, Replay
 
-__all__ = ["count_wrong_indices"]
+__all__ = ["chosen_dimension", "count_wrong_indices"]
 
 _DISTINCT = frozenset({"sort", "topk", "argsort"})
 """Operators whose positions differ from each other."""
@@ -17,12 +18,14 @@ _ALONG = frozenset({"argmax", "argmin", "argsort", "cummax", "cummin", "kthvalue
                     "nanmedian", "sort", "topk"})  # fmt: skip
 
 
-def _dimension(replay: Replay) -> tuple[int | None, bool]:
-    """Return dimension and keepdim of a call."""
-    values = dict(zip((name for name, _ in replay.operator.arguments), replay.arguments.args, strict=False))
-    values |= replay.arguments.kwargs
-    default = None if replay.operator.name in ("argmax", "argmin") else -1
-    keep = replay.operator.name in ("sort", "topk", "argsort", "cummax", "cummin") or bool(values.get("keepdim"))
+def chosen_dimension(operator: Operator, arguments: Arguments) -> tuple[int | None, bool] | None:
+    """Return dimension and keepdim of a call that returns positions; None for other operators."""
+    if operator.name not in _ALONG or not arguments.args:
+        return None
+    values = dict(zip((name for name, _ in operator.arguments), arguments.args, strict=False))
+    values |= arguments.kwargs
+    default = None if operator.name in ("argmax", "argmin") else -1
+    keep = operator.name in ("sort", "topk", "argsort", "cummax", "cummin") or bool(values.get("keepdim"))
     dim = values.get("dim", default)
     return (dim if isinstance(dim, int) else None), keep
 
@@ -42,9 +45,10 @@ def _gather(values: Tensor, indices: Tensor, dim: int | None, keep: bool) -> Ten
 
 def count_wrong_indices(replay: Replay, place: Place, saved: Saved, reference: Tensor) -> int | None:
     """Return how many saved positions have another value than the reference's; None for other operators."""
-    if replay.operator.name not in _ALONG or place[0] != "OUTPUT" or saved.dtype != torch.int64:
+    chosen = chosen_dimension(replay.operator, replay.arguments)
+    if chosen is None or place[0] != "OUTPUT" or saved.dtype != torch.int64:
         return None
-    dim, keep = _dimension(replay)
+    dim, keep = chosen
     indices, values = saved.in_file, replay.arguments.tensors[0].in_file
     found, expected = _gather(values, indices, dim, keep), _gather(values, reference, dim, keep)
     if found is None or expected is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -15,7 +15,7 @@ from .arguments import Saved
 from .calls import Call
 from .exact import UNKNOWN, Distances
 from .indices import count_wrong_indices
-from .operators import NotReplayedError, Operator, find_operator
+from .operators import NotReplayedError
 from .random_checks import check_random, is_random
 from .reductions import reduction_length
 from .replay import Place, Replay, is_floating
@@ -49,12 +49,9 @@ class Limits:
     time_limit: float | None = None
 
 
-def _in_order(tensor: Tensor, fortran_order: bool) -> Any:
-    """Return a tensor's elements as a buffer in the order of a file."""
-    tensor = tensor.detach().resolve_conj().resolve_neg()
-    if fortran_order and tensor.ndim > 1:
-        tensor = tensor.permute(*reversed(range(tensor.ndim)))
-    return tensor.contiguous().numpy()
+def _row_major(tensor: Tensor) -> Any:
+    """Return a tensor's elements as a buffer in row-major order."""
+    return tensor.detach().resolve_conj().resolve_neg().contiguous().numpy()
 
 
 def _bits(tensor: Tensor) -> Tensor:
@@ -105,8 +102,7 @@ class Judge:
     def check(self, call: Call) -> list[tuple[str, str]]:
         """Replay a call and add its verdicts; return them with their reasons."""
         try:
-            operator = find_operator(call.node.python)
-            replay = self._prepare(call, operator)
+            replay = self._prepare(call)
         except NotReplayedError as error:
             return self.skip(call, str(error))
         region = None if self._counterparts is None else self._counterparts.region(call)
@@ -127,15 +123,14 @@ class Judge:
         node, field = call.node, call.slots.field
         self._collection.add(
             call.rank, call.graph, call.step, node.name, str(node.fields["target"]),
-            f"{field(row, 'io')}.{field(row, 'position')}", node.source, node.module, field(row, "dtype") or "",
+            ".".join(call.slots.place(row)), node.source, node.module, field(row, "dtype") or "",
             field(row, "shape") or (), verdict, reason, call=call.number, order=node.order,
-            distances=self._distances.get(Key(*call.key, field(row, "io"), field(row, "position")), UNKNOWN),
+            distances=self._distances.get(Key(*call.key, *call.slots.place(row)), UNKNOWN),
         )  # fmt: skip
         return verdict, reason
 
-    def _prepare(self, call: Call, operator: Operator) -> Replay:
-        if "undefined" in call.node.fields["flags"]:
-            raise NotReplayedError("undefined memory")
+    def _prepare(self, call: Call) -> Replay:
+        operator = call.operator()
         limit = self._limits.max_bytes
         if limit is not None and call.slots.count_elements() * 8 > limit:
             raise NotReplayedError("larger than the size limit")
@@ -166,7 +161,7 @@ class Judge:
         if call.slots.field(row, "undefined_count"):
             raise NotReplayedError("undefined memory")
         saved = call.saved(row)
-        place = (call.slots.field(row, "io"), saved.position)
+        place = call.slots.place(row)
         operator = replay.operator
         if is_random(operator, replay.arguments):
             return check_random(call, row, replay)
@@ -224,14 +219,14 @@ class Judge:
             if third.shape == saved.in_file.shape:
                 raise NotReplayedError("a result of another shape in float64")
             return "wrong"
-        file_dtype, fortran = saved.in_file.dtype, saved.values.fortran_order
+        file_dtype = saved.in_file.dtype
         wide = (torch.complex128 if saved.dtype.is_complex else torch.float64) if floating else file_dtype
         known: dict[str, Any] = {
             "reduction": self._reduction(replay, reference),
-            "pointwise": replay.operator.is_pointwise or replay.operator.is_exact or replay.operator.is_view,
+            "pointwise": replay.operator.is_elementwise,
             "coarse_dtype": self._coarsest(saved, replay),
         }
-        expected, values = _in_order(reference.to(wide), fortran), cast("Any", saved.values)
+        expected, values = _row_major(reference.to(wide)), _row_major(saved.in_file)
         has_other_kernel = True
         while True:
             answer = self._collection.judge(values, saved.name, expected, **known)
@@ -243,13 +238,12 @@ class Judge:
                 other = replay.third_without_mkldnn().get(place)
                 if not isinstance(other, Tensor) or not _made_by(saved, other):
                     return answer
-                known["third"] = _in_order(other.to(file_dtype), fortran)
+                known["third"] = _row_major(other.to(file_dtype))
             else:
                 return answer
 
     def _supply(self, need: str, saved: Saved, place: Place, replay: Replay, reference: Tensor) -> dict[str, Any]:
         """Return what the judge asks for: "third", "spread" or "more spread"."""
-        fortran = saved.values.fortran_order
         if need == "third":
             try:
                 third = self._result(saved, place, replay.third())
@@ -257,7 +251,7 @@ class Judge:
                 return {"no_third": True}
             if third.shape != reference.shape:
                 raise NotReplayedError("a result of another shape here")
-            found: dict[str, Any] = {"third": _in_order(third.to(saved.in_file.dtype), fortran)}
+            found: dict[str, Any] = {"third": _row_major(third.to(saved.in_file.dtype))}
             wrong = None if is_floating(saved.dtype) else count_wrong_indices(replay, place, saved, reference)
             return found if wrong is None else found | {"wrong_indices": wrong}
         runs = SPREAD_RUNS if need == "spread" else MORE_SPREAD_RUNS
@@ -265,7 +259,7 @@ class Judge:
             spread = replay.spread(place, _UNITS.get(saved.dtype, 2.0**-24), runs)
         except NotReplayedError:
             return {"no_spread": True}
-        return {"spread": _in_order(spread, fortran), "spread_runs": runs}
+        return {"spread": _row_major(spread), "spread_runs": runs}
 
     def _check_time(self, replay: Replay) -> None:
         limit = self._limits.time_limit
@@ -273,16 +267,10 @@ class Judge:
             raise NotReplayedError("takes longer than the time limit")
 
     def _reduction(self, replay: Replay, reference: Tensor) -> int:
-        operator = replay.operator
+        tensors = [saved.in_file for saved in replay.arguments.tensors]
         if isinstance(replay, Region) and not replay.is_single:
-            return (
-                max((tensor.in_file.numel() for tensor in replay.arguments.tensors), default=1)
-                // max(1, reference.numel())
-                or 1
-            )
-        if operator.is_pointwise or operator.is_exact or operator.is_view:
-            return 1
-        return reduction_length(operator, [tensor.in_file for tensor in replay.arguments.tensors], reference)
+            return max(1, max((tensor.numel() for tensor in tensors), default=1) // max(1, reference.numel()))
+        return reduction_length(replay.operator, tensors, reference)
 
     def _coarsest(self, saved: Saved, replay: Replay) -> str:
         """Return the least precise dtype among floating arguments and result."""

@@ -98,6 +98,11 @@ class Operator:
     is_native: bool = False
     is_unique: bool = True
 
+    @property
+    def is_elementwise(self) -> bool:
+        """Whether a result element depends on one element of each argument: computed from it, or moved."""
+        return self.is_pointwise or self.is_exact or self.is_view
+
 
 @functools.cache
 def _registered() -> frozenset[str]:

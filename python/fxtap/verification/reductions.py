@@ -98,7 +98,7 @@ def reduction_length(operator: Operator, tensors: Sequence[Tensor], result: Tens
     Where the operator is not in the table: 1 for pointwise ones; the ratio of elements where the result is smaller than
     the largest argument; else the last dimension of that argument.
     """
-    if operator.is_pointwise or operator.is_exact or operator.is_view or not tensors:
+    if operator.is_elementwise or not tensors:
         return 1
     rule = _TABLE.get(operator.name)
     try:

@@ -21,11 +21,11 @@ import torch
 
 from ..paths import expand
 from ..reading import DumpReader, GraphReader, _hint, open_dump
-from .arguments import Saved, _restride, quiet_read_only_buffers
+from .arguments import Saved, quiet_read_only_buffers, restride
 from .calls import Call, Selection, find_calls
 from .command import describe_error
-from .indices import _ALONG
-from .operators import NotReplayedError, Operator, find_operator
+from .indices import chosen_dimension
+from .operators import NotReplayedError, Operator
 from .random_checks import is_random
 from .reductions import reduction_length
 
@@ -64,7 +64,7 @@ class Writer:
     def _slot(call: Call, row: int) -> tuple[str, str]:
         if call.slots.field(row, "undefined_count"):
             raise NotReplayedError("undefined memory")
-        return call.slots.field(row, "io"), call.slots.field(row, "position")
+        return call.slots.place(row)
 
     def tensors(self) -> Iterator[tuple[str, Saved]]:
         """Return names and tensors of inputs and results."""
@@ -106,23 +106,12 @@ class Writer:
             found.append(f'"{_name(io, position)}": {code if io == "OUTPUT" else _name("input", position)}')
         return f"{{{', '.join(found)}}}"
 
-    def _chooses(self) -> tuple[int | None, bool] | None:
-        """Return dimension and keepdim of an operator that returns positions."""
-        if self.operator.name not in _ALONG or not self.arguments.args:
-            return None
-        values = dict(zip((name for name, _ in self.operator.arguments), self.arguments.args, strict=False))
-        values |= self.arguments.kwargs
-        name = self.operator.name
-        dim = values.get("dim", None if name in ("argmax", "argmin") else -1)
-        keep = name in ("sort", "topk", "argsort", "cummax", "cummin") or bool(values.get("keepdim"))
-        return dim if isinstance(dim, int) else None, keep
-
     def _strides(self) -> dict[str, tuple[int, ...]]:
         """Return the strides of inputs that a loaded array does not have."""
         found = {}
         for name, saved in self.inputs.items():
             plain = saved.in_file
-            tensor = plain if saved.strides is None else _restride(plain, saved.strides)
+            tensor = plain if saved.strides is None else restride(plain, saved.strides)
             if tensor.stride() != plain.stride() and 0 not in tensor.stride():
                 found[name] = tensor.stride()
         return found
@@ -142,7 +131,6 @@ class Writer:
         }
         dtypes = ",\n".join(f'    "{name}": {saved.dtype}' for name, saved in self.tensors())
         lines = "".join(f'    {name} = x("{name}")\n' for name in self.inputs)
-        pointwise = self.operator.is_pointwise or self.operator.is_exact or self.operator.is_view
         return f"""
 OPERATOR = torch.ops.{self.operator.function}
 DTYPES = {{  # of the tensors; bfloat16 and the like are saved as float32
@@ -150,8 +138,8 @@ DTYPES = {{  # of the tensors; bfloat16 and the like are saved as float32
 }}
 STRIDES: dict[str, tuple[int, ...]] = {self._strides()}  # of inputs that are not contiguous
 TERMS = {json.dumps(terms)}  # how many terms are summed up in one element of a result
-CHOOSES: Any = {self._chooses()}  # for positions, as of topk: dimension and keepdim
-IS_POINTWISE = {pointwise}
+CHOOSES: Any = {chosen_dimension(self.operator, self.arguments)}  # for positions, as of topk: dimension and keepdim
+IS_POINTWISE = {self.operator.is_elementwise}
 IN_FLOAT64 = {not self.operator.is_native}  # False: the operator's meaning depends on the dtype
 
 
@@ -165,13 +153,11 @@ def call(x: Callable[[str], Any], number: Any, dtype: Any, device: Any) -> dict[
 
 
 def _find(call: Call) -> Operator:
-    operator = find_operator(call.node.python)
+    operator = call.operator()
     if not isinstance(operator.function, torch._ops.OpOverload):
         raise NotReplayedError("not an operator of torch")
     if not operator.is_unique:
         raise NotReplayedError("several results are right")
-    if "undefined" in call.node.fields["flags"]:
-        raise NotReplayedError("undefined memory")
     return operator
 
 
