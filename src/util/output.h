@@ -20,7 +20,7 @@ void fxtap_buffer_text(fxtap_buffer *buffer, const char *text);
 /* No %f, %e, %g: they depend on the locale. Use the next two functions. */
 void fxtap_buffer_printf(fxtap_buffer *buffer, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Moves the bytes to *out, which the caller frees with fxtap_free(). After a failure: clears them, returns the error. */
+/* Moves the bytes to *out, which the caller frees with fxtap_free(). After a failure, clears them and returns it. */
 fxtap_status fxtap_buffer_take(fxtap_buffer *buffer, void **out, size_t *n_bytes_out);
 
 /* Shortest text that reads back to the same double: "0.1", "1e-05", "inf", "nan", "-0.0" - as Python's repr. */

@@ -15,7 +15,7 @@ from torch import Tensor
 from .arguments import Arguments, Saved, map_leaves
 from .operators import NotReplayedError, Operator
 
-__all__ = ["Earlier", "Place", "Replay", "Results", "flatten_results", "is_floating"]
+__all__ = ["CANCELLING", "Earlier", "Place", "Replay", "Results", "flatten_results", "is_floating"]
 
 Place = tuple[str, str]
 """("OUTPUT", "0") or ("INOUT", "1.2")."""
@@ -32,7 +32,7 @@ _WIDE = {
     torch.complex32: torch.complex128, torch.complex64: torch.complex128,
 }  # fmt: skip
 
-_CANCELLING = frozenset({"gelu", "gelu_backward"})
+CANCELLING = frozenset({"gelu", "gelu_backward"})
 """
 Functions that kernels evaluate as x/2 (1 + erf(...)): where erf is near -1, the sum cancels, and its rounding is one of
 x/2, however small the result is. A change of the inputs does not show it. The first argument is the factor.
@@ -179,7 +179,7 @@ class Replay:
             exact = reference[place]
             if isinstance(exact, Tensor) and is_floating(exact.dtype) and result.shape == exact.shape:
                 change = _square_of_change(result, exact)
-                if self.operator.name in _CANCELLING:
+                if self.operator.name in CANCELLING:
                     size = self.arguments.tensors[0].double()
                     if size.shape == change.shape:
                         change.add_(size.mul(unit / 2).square_())

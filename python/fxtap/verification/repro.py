@@ -28,6 +28,7 @@ from .indices import chosen_dimension
 from .operators import NotReplayedError, Operator
 from .random_checks import is_random
 from .reductions import reduction_length
+from .replay import CANCELLING
 
 __all__ = ["main", "write_repro"]
 
@@ -140,6 +141,7 @@ STRIDES: dict[str, tuple[int, ...]] = {self._strides()}  # of inputs that are no
 TERMS = {json.dumps(terms)}  # how many terms are summed up in one element of a result
 CHOOSES: Any = {chosen_dimension(self.operator, self.arguments)}  # for positions, as of topk: dimension and keepdim
 IS_POINTWISE = {self.operator.is_elementwise}
+CANCELS = {self.operator.name in CANCELLING}
 IN_FLOAT64 = {not self.operator.is_native}  # False: the operator's meaning depends on the dtype
 
 
