@@ -32,9 +32,9 @@ def _threads(number: int) -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def _free_memory() -> int:
-    """Return the bytes of memory that can be used without swapping."""
-    return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+def _memory() -> int:
+    """Return the machine's bytes of memory, not those that are free: a report must not depend on the moment."""
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
 class Sharing:
@@ -107,7 +107,7 @@ def verify(
     op
         Shell pattern on node, operator, module path, source line or tensor name, as `fxtap ls --op`.
     max_bytes
-        Do not replay calls whose tensors take more than this in float64. By default a quarter of the free memory.
+        Do not replay calls whose tensors take more than this in float64. By default a quarter of the machine's memory.
     time_limit
         Do not run an operator again that took longer than this, in seconds.
     threads
@@ -127,7 +127,7 @@ def verify(
     dump = target if isinstance(target, DumpReader) else open_dump(expand(target), run=run)
     rank, graph, step = (-1 if value is None else value for value in (rank, graph, step))
     selection = Selection(rank, graph, step, op)
-    limits = Limits(_free_memory() // 4 if max_bytes is None else max_bytes, time_limit)
+    limits = Limits(_memory() // 4 if max_bytes is None else max_bytes, time_limit)
     golden = open_dump(expand(against)) if isinstance(against, (str, os.PathLike)) else against
     calls = list(find_calls(dump, selection))
     counterparts = None
