@@ -1,4 +1,4 @@
-"""Dump MiniLM: in float32 and bfloat16, each also with a wrong gelu in layer 3, and with operators decomposed.
+"""Dump MiniLM: in float32 and bfloat16, each also with a wrong gelu in layer 3; decomposed; and with a wrong kernel.
 
 python examples/minilm_variants.py FOLDER
 """
@@ -33,6 +33,11 @@ def with_wrong_gelu() -> BertModel:
     return model
 
 
+def gelu(x: torch.Tensor, *, approximate: str = "none") -> torch.Tensor:
+    """Compute the tanh approximation whatever is asked for, as a wrong kernel does."""
+    return 0.5 * x * (1 + torch.tanh(0.7978845608 * (x + 0.044715 * x**3)))
+
+
 def backend(root: Path, *decomposed: str) -> Any:
     """Return a backend that dumps to ``root``, with some ATen operators decomposed."""
     config = fxtap.CompilerConfig()
@@ -51,17 +56,25 @@ VARIANTS: dict[str, tuple[Callable[[], BertModel], tuple[str, ...]]] = {
 }
 
 
-def main() -> None:
-    """Dump every variant over the same sentences, each to its own folder."""
-    folder = Path(sys.argv[1] if len(sys.argv) > 1 else "minilm-dumps")
+def dump(root: Path, model: BertModel, decomposed: tuple[str, ...] = ()) -> None:
+    """Dump one variant over the example's sentences."""
     sentences = Path(__file__).with_name("text.txt").read_text("utf-8").splitlines()
     tokens = AutoTokenizer.from_pretrained(get_model_path())(sentences, padding=True, return_tensors="pt")
+    torch._dynamo.reset()
+    compiled = torch.compile(model, backend=backend(root, *decomposed))
+    with torch.inference_mode():
+        compiled(**tokens)
+    print(f"dumped {root}")
+
+
+def main() -> None:
+    """Dump every variant, each to its own folder."""
+    folder = Path(sys.argv[1] if len(sys.argv) > 1 else "minilm-dumps")
     for name, (make, decomposed) in VARIANTS.items():
-        torch._dynamo.reset()
-        compiled = torch.compile(make(), backend=backend(folder / name, *decomposed))
-        with torch.inference_mode():
-            compiled(**tokens)
-        print(f"dumped {folder / name}")
+        dump(folder / name, make(), decomposed)
+    library = torch.library.Library("aten", "IMPL")
+    library.impl("gelu", gelu, "CPU")
+    dump(folder / "kernel", load())
 
 
 if __name__ == "__main__":
