@@ -226,10 +226,11 @@ static fxtap_status pair_steps(pairing_graphs *p, const graph_entry *golden, con
     if (status == FXTAP_OK && n_golden > 0 && n_target > 0) {
         status = find_partners(groups, golden, target, &partners);
     }
-    assert((golden != NULL || n_golden == 0) && (target != NULL || n_target == 0));
+    const fxtap_step_info *const *golden_steps = groups->golden->steps + (golden == NULL ? 0 : golden->first_step);
+    const fxtap_step_info *const *target_steps = groups->target->steps + (target == NULL ? 0 : target->first_step);
     for (size_t g = 0, t = 0; (g < n_golden || t < n_target) && status == FXTAP_OK;) {
-        const fxtap_step_info *const *left = g < n_golden ? &groups->golden->steps[golden->first_step + g] : NULL;
-        const fxtap_step_info *const *right = t < n_target ? &groups->target->steps[target->first_step + t] : NULL;
+        const fxtap_step_info *const *left = g < n_golden ? golden_steps + g : NULL;
+        const fxtap_step_info *const *right = t < n_target ? target_steps + t : NULL;
         if (right != NULL && partners.is_taken[t]) {
             t++; /* added together with its partner */
             continue;
@@ -238,7 +239,7 @@ static fxtap_status pair_steps(pairing_graphs *p, const graph_entry *golden, con
             right == NULL || (left != NULL && (*left == NULL || *right == NULL || (*left)->step <= (*right)->step));
         if (is_first) {
             size_t partner = partners.of_golden[g++];
-            right = partner == FX_MISSING ? NULL : &groups->target->steps[target->first_step + partner];
+            right = partner == FX_MISSING ? NULL : target_steps + partner;
         } else {
             left = NULL;
             t++;
@@ -257,7 +258,8 @@ static fxtap_status pair_all_steps(pairing_graphs *p)
     fxtap_status status = FXTAP_OK;
     for (size_t g = 0; g < p->golden.n_items && status == FXTAP_OK; g++) {
         size_t partner = p->golden.items[g].partner;
-        status = pair_steps(p, &p->golden.items[g], partner == FX_MISSING ? NULL : &p->target.items[partner]);
+        assert(partner == FX_MISSING || p->target.items != NULL);
+        status = pair_steps(p, &p->golden.items[g], partner == FX_MISSING ? NULL : p->target.items + partner);
     }
     for (size_t t = 0; t < p->target.n_items && status == FXTAP_OK; t++) {
         if (p->target.items[t].partner == FX_MISSING) {

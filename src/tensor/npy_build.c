@@ -35,7 +35,7 @@ static size_t put_extent(sink *to, int64_t extent)
 
 static void put_spaces(sink *to, size_t n)
 {
-    if (n <= to->capacity && to->length <= to->capacity - n) {
+    if (to->bytes != NULL && n <= to->capacity && to->length <= to->capacity - n) {
         memset(to->bytes + to->length, ' ', n);
     }
     to->length += n;

@@ -1,4 +1,5 @@
 /* text.c - a verification for a terminal: the answer first, then the first wrong operator, then the others in short. */
+#include <assert.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -455,7 +456,9 @@ static const fxtap_verify_result *last_with_distances(const fxtap_verification *
 
 static void distance_sentence(const fx_page *p, const fxtap_verification *v)
 {
-    const fxtap_verify_distances *from_exact = &last_with_distances(v)->place.distances;
+    const fxtap_verify_result *last = last_with_distances(v);
+    assert(last != NULL);
+    const fxtap_verify_distances *from_exact = &last->place.distances;
     fxtap_buffer_text(p->out, "relative distance from the exact value: golden ");
     fx_page_number(p, from_exact->golden);
     fxtap_buffer_text(p->out, ", target ");
