@@ -178,6 +178,8 @@ typedef struct fxtap_submission {
                                    they are not read again. 0: none */
     const fxtap_undefined_range *undefined; /* undefined elements, ascending; copied. Statistics cover the others */
     size_t n_undefined;
+    bool is_unreadable; /* the view's data is memory of a device: its address is not read, and the bytes are copied from
+                           the file of `same_bytes_as`, which must have no undefined elements */
 } fxtap_submission;
 
 /*

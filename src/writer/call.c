@@ -312,12 +312,15 @@ static fxtap_status no_such_value(fxtap_ticket ticket)
 static fxtap_status check_same_bytes(const fxtap_call *call, const fxtap_submission *from, uint64_t saved_bytes)
 {
     if (from->same_bytes_as == 0) {
-        return FXTAP_OK;
+        return from->is_unreadable ? fx_error(FXTAP_E_INVALID, "an unreadable view needs same_bytes_as") : FXTAP_OK;
     }
     if (from->same_bytes_as > call->n_values) {
         return no_such_value(from->same_bytes_as);
     }
     const fx_value *value = call->values[from->same_bytes_as - 1];
+    if (from->is_unreadable && (value->n_undefined > 0 || from->n_undefined > 0)) {
+        return fx_error(FXTAP_E_INVALID, "an unreadable view cannot have undefined elements");
+    }
     bool is_dense = saved_bytes == 0 || fxtap_view_order(&from->view) != FXTAP_ORDER_STRIDED;
     if (from->view.dtype != value->view.dtype || saved_bytes != value->saved_bytes || !is_dense) {
         return fx_error(FXTAP_E_INVALID, "same_bytes_as needs a dense view with the value's dtype and size");
@@ -357,6 +360,7 @@ static fxtap_status submit(fxtap_call *call, const fxtap_submission *from, uint6
     fx_value *source = from->same_bytes_as > 0 ? call->values[from->same_bytes_as - 1] : NULL;
     bool is_alike = source != NULL && source->n_undefined == 0 && from->n_undefined == 0;
     value->source = is_alike ? source : NULL; /* statistics of defined elements alone cannot be shared */
+    value->is_unreadable = from->is_unreadable;
     if (from->original_dtype != FXTAP_DTYPE_NONE) {
         value->original_dtype = from->original_dtype;
     }

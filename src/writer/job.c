@@ -225,7 +225,7 @@ static fxtap_status put_data(output *out, const fx_value *copied, void **scratch
 }
 
 /*
- * Writes the job's own file, from memory or from the file of `copied` (the same value under its first name). Removes it
+ * Writes the job's own file, from memory or from the file of `copied` (the same value under its first name, or one with its bytes). Removes it
  * on failure.
  */
 static fxtap_status make_file(fx_job *job, const fx_value *copied, bool read_only, void **scratch)
@@ -332,6 +332,12 @@ static bool may_link(const fxtap_dump *dump)
 
 /* ---- jobs ---- */
 
+/* The value whose file has the bytes of a value that the host cannot read; NULL: they are in memory. */
+static const fx_value *copied_value(const fx_job *job)
+{
+    return job->value->is_unreadable ? job->value->source : NULL;
+}
+
 /* A file that will get more names is created read-only: that is free, changing it later costs two system calls. */
 static bool will_be_linked(const fx_job *job)
 {
@@ -341,7 +347,7 @@ static bool will_be_linked(const fx_job *job)
 
 static fxtap_status make_own_file(fx_job *job, bool read_only, void **scratch)
 {
-    fxtap_status status = make_file(job, NULL, read_only, scratch);
+    fxtap_status status = make_file(job, copied_value(job), read_only, scratch);
     if (status == FXTAP_OK) {
         fx_contents_set_file(&job->call->dump->contents, job, read_only);
     }
@@ -357,7 +363,7 @@ typedef struct progress {
 static fxtap_status write_for_all(progress *at, fx_job *job)
 {
     bool read_only = will_be_linked(job);
-    fxtap_status status = make_file(job, NULL, read_only, at->scratch);
+    fxtap_status status = make_file(job, copied_value(job), read_only, at->scratch);
     fx_job *waiters = fx_contents_settle(&job->call->dump->contents, job, status == FXTAP_OK, read_only);
     while (waiters != NULL) {
         fx_job *next = waiters->next;

@@ -30,6 +30,7 @@ struct fx_value {
     const char *device;
     const int64_t *original_strides; /* NULL: those of `view` */
     fx_value *source;                /* a value with the same bytes in another shape; NULL: none */
+    bool is_unreadable;              /* the bytes are those of `source`'s file, not of the view */
     uint64_t saved_bytes;
     const fxtap_undefined_range *undefined; /* in the call's arena; stats and defined_hash cover the other elements */
     size_t n_undefined;
