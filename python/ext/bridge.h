@@ -2,8 +2,9 @@
  * bridge.h - a torch tensor as a view of its memory, without torch's headers.
  *
  * The fast path uses DLPack's exchange table; if torch has none, `__dlpack__()` of the detached tensor. Properties that
- * DLPack does not have (conj and neg bits, quantisation, layouts, wrappers) are read from the tensor. A tensor on
- * another device or in another layout is converted to a readable copy, or skipped with a reason if that is impossible.
+ * DLPack does not have (conj and neg bits, quantisation, layouts, wrappers) are read from the tensor. A tensor in
+ * another layout is converted to a readable copy, or skipped with a reason if that is impossible. A strided tensor on
+ * another device is described first, so that a value that is known is not copied again, and fetched when it is needed.
  */
 #ifndef FX_EXT_BRIDGE_H
 #define FX_EXT_BRIDGE_H
@@ -13,6 +14,11 @@
 
 typedef struct fx_bridged {
     fxtap_view view;                 /* shape, strides and data live as long as `owner` */
+    fxtap_view memory;               /* of the tensor's own memory, on any device; data NULL: unknown. Lives as long as
+                                        the tensor and this object */
+    uint64_t device_key;             /* 0: the host's memory; else differs for each device */
+    int64_t *numbers;                /* owned: shape and strides of `memory`, or NULL */
+    bool is_away;                    /* on a device, and not fetched: `view` and `owner` are empty */
     PyObject *owner;                 /* owned: the tensor itself, a converted copy, or a capsule of its memory */
     fxtap_dtype original_dtype;      /* if the view is of a converted copy, else FXTAP_DTYPE_NONE */
     const int64_t *original_strides; /* if those of the copy may differ; lives as long as the tensor; else NULL */
@@ -28,9 +34,25 @@ typedef struct fx_bridged {
  * Returns 0 with either a view or a reason to skip it; -1 with an exception (only MemoryError and the like).
  */
 int fx_bridge_take(fx_state *state, PyObject *tensor, bool guarded, fx_bridged *out);
+
+/*
+ * Copies a tensor that is away to the host, as many elements as its memory has. Returns 0 with either a view or a reason
+ * to skip it (no memory for the copy); -1 with the device's exception: perhaps that of an operator that ran earlier.
+ */
+int fx_bridge_fetch(fx_state *state, PyObject *tensor, fx_bridged *bridged);
+
+/* Both of them. */
+int fx_bridge_read(fx_state *state, PyObject *tensor, bool guarded, fx_bridged *out);
+
+/* The tensor's dtype, shape and strides; the data of a tensor that is away cannot be read. */
+static inline const fxtap_view *fx_bridged_form(const fx_bridged *bridged)
+{
+    return bridged->is_away ? &bridged->memory : &bridged->view;
+}
+
 void fx_bridge_drop(fx_bridged *bridged);
 
-/* The range of host memory of a tensor's elements; both NULL if no view of it is possible. */
+/* The range of memory, on any device, of a tensor's elements; both NULL if it is unknown. */
 int fx_bridge_extent(fx_state *state, PyObject *tensor, bool guarded, const void **first_out, const void **end_out);
 
 /* Disables torch's modes, dispatch to Python and autograd until the guard is left. */

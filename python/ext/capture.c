@@ -10,10 +10,13 @@
 
 /* ---- failures of the dump: stored until the end of the call; the model runs on ---- */
 
-/* Takes the current exception and stores the first one. Returns -1 and leaves it if it is not an Exception (Ctrl-C). */
+/*
+ * Takes the current exception and stores the first one. Returns -1 and leaves it if it is not an Exception (Ctrl-C), or
+ * the device's: an operator that ran earlier has failed, and the model would hear of it at its own next copy.
+ */
 static int keep_error(fx_capture *c)
 {
-    if (!PyErr_ExceptionMatches(PyExc_Exception)) {
+    if (c->has_device_failed || !PyErr_ExceptionMatches(PyExc_Exception)) {
         return -1;
     }
     PyObject *type;
@@ -182,6 +185,29 @@ static int submit_inouts(fx_capture *c, const fx_instruction *instruction, PyObj
     return 0;
 }
 
+/* An argument of a call by its position in the schema, or by keyword; borrowed, NULL if it is not passed. */
+static PyObject *argument_at(Py_ssize_t position, const char *keyword, PyObject *args, PyObject *kwargs)
+{
+    if (position < PyTuple_Size(args)) {
+        return PyTuple_GetItem(args, position);
+    }
+    return kwargs == NULL ? NULL : PyDict_GetItemString(kwargs, keyword);
+}
+
+/* After a copy from a device that did not wait: waits for it, before the result is read. */
+static int wait_for_copy(fx_capture *c, const fx_instruction *instruction, PyObject *args, PyObject *kwargs)
+{
+    fx_guard guard;
+    PyObject *choice = argument_at(instruction->non_blocking - 1, "non_blocking", args, kwargs);
+    if (choice == NULL || choice == Py_False || fx_guard_enter(c->state, &guard) < 0) {
+        return PyErr_Occurred() ? -1 : 0;
+    }
+    PyObject *done = PyObject_Call(c->state->synchronise, args, NULL);
+    fx_guard_leave(&guard);
+    Py_XDECREF(done);
+    return done == NULL ? -1 : 0;
+}
+
 static int submit_async(fx_capture *c)
 {
     fx_place *place = fx_place_child(&c->node->outputs, 0);
@@ -194,7 +220,10 @@ static int submit_results(fx_capture *c, const fx_instruction *instruction, PyOb
     if (c->node->is_async) {
         return submit_async(c);
     }
-    if (fx_submit_outputs(c, result) < 0) {
+    c->copied = instruction->is_copy ? argument_at(1, "src", args, kwargs) : NULL;
+    int status = fx_submit_outputs(c, result);
+    c->copied = NULL;
+    if (status < 0) {
         return -1;
     }
     return instruction->n_mutated == 0 ? 0 : submit_inouts(c, instruction, args, kwargs, result);
@@ -240,6 +269,9 @@ PyObject *fx_capture_step(fx_capture *c, const fx_instruction *instruction, PyOb
     bool is_watched = instruction->argument_names != NULL && c->call != NULL && !c->is_broken;
     PyObject *result = is_watched ? invoke_watched(c, instruction, args, kwargs)
                                   : fx_program_invoke(c->program, instruction, args, kwargs);
+    if (result != NULL && instruction->non_blocking != 0 && wait_for_copy(c, instruction, args, kwargs) < 0) {
+        Py_CLEAR(result);
+    }
     if (pending != NULL && result == NULL) {
         Py_DECREF(pending);
     } else if (pending != NULL && fx_undefined_after(c, instruction, pending, result) < 0 && keep_error(c) < 0) {
@@ -259,13 +291,28 @@ void fx_capture_drop(fx_capture *c, PyObject *value)
 
 /* ---- a call ends ---- */
 
+/* repr() of an exception, with the first line of its text: torch's go on with a C++ stack. */
+static PyObject *reason_of(PyObject *error)
+{
+    PyObject *text = PyObject_Str(error);
+    PyObject *lines = text == NULL ? NULL : PyObject_CallMethod(text, "splitlines", NULL);
+    PyObject *name = lines == NULL ? NULL : PyObject_GetAttrString((PyObject *)Py_TYPE(error), "__name__");
+    bool is_long = name != NULL && PyList_Size(lines) > 1;
+    PyErr_Clear();
+    PyObject *reason = is_long ? PyUnicode_FromFormat("%U(%R)", name, PyList_GetItem(lines, 0)) : PyObject_Repr(error);
+    Py_XDECREF(text);
+    Py_XDECREF(lines);
+    Py_XDECREF(name);
+    return reason;
+}
+
 /* Ends the call as failed, with the exception as the reason. */
 static void fail_call(fx_capture *c, PyObject *error)
 {
     if (c->call == NULL) {
         return;
     }
-    PyObject *text = error == NULL ? NULL : PyUnicode_FromFormat("%R", error);
+    PyObject *text = error == NULL ? NULL : reason_of(error);
     PyObject *bytes = text == NULL ? NULL : fx_utf8(text);
     const char *reason = bytes == NULL ? "exception" : PyBytes_AsString(bytes);
     fxtap_call *call = c->call;

@@ -208,6 +208,21 @@ static int note_undefined(PyObject *target, fx_instruction *out)
     return bytes == NULL ? -1 : 0;
 }
 
+/* Notes what matters on devices: whether the operator may return before a copy is done, and whether it is one. */
+static int note_copy(PyObject *schema, PyObject *argument, Py_ssize_t position, fx_instruction *out)
+{
+    PyObject *name = PyObject_GetAttrString(argument, "name");
+    PyObject *schema_name = name == NULL ? NULL : PyObject_GetAttrString(schema, "name");
+    int status = schema_name == NULL ? -1 : 0;
+    if (status == 0 && PyUnicode_CompareWithASCIIString(name, "non_blocking") == 0) {
+        out->non_blocking = position + 1;
+        out->is_copy = PyUnicode_CompareWithASCIIString(schema_name, "aten::copy_") == 0;
+    }
+    Py_XDECREF(name);
+    Py_XDECREF(schema_name);
+    return status;
+}
+
 static int note_out(PyObject *argument, bool *out)
 {
     PyObject *is_out = PyObject_GetAttrString(argument, "is_out");
@@ -227,8 +242,8 @@ static int schema_effect(PyObject *target, fx_instruction *out)
     for (Py_ssize_t i = 0; status == 0 && i < n; i++) {
         PyObject *argument = PySequence_GetItem(arguments, i);
         int written = argument == NULL ? -1 : is_written(target, argument);
-        status = written < 0 ? -1 : 0;
-        if (written > 0) {
+        status = written < 0 ? -1 : note_copy(schema, argument, i, out);
+        if (status == 0 && written > 0) {
             status = add_mutated(out, argument, i) < 0 ? -1 : note_out(argument, &has_out);
         }
         Py_XDECREF(argument);
@@ -250,6 +265,8 @@ int fx_effect_copy(const fx_instruction *from, fx_instruction *out)
 {
     out->effect = from->effect;
     out->is_undefined = from->is_undefined;
+    out->is_copy = from->is_copy;
+    out->non_blocking = from->non_blocking;
     out->argument_names = Py_XNewRef(from->argument_names);
     if (from->n_mutated == 0) {
         return 0;

@@ -44,8 +44,9 @@ static bool has_same_form(const fx_known_value *value, const fxtap_view *view, f
            (view->ndim == 0 || memcmp(value->shape, view->shape, (size_t)view->ndim * sizeof *view->shape) == 0);
 }
 
-fxtap_ticket fx_known_find_memory(fx_known *known, const fxtap_view *view, bool *same_form_out)
+fxtap_ticket fx_known_find_memory(fx_known *known, const fx_bridged *bridged, bool *same_form_out)
 {
+    const fxtap_view *view = &bridged->memory;
     uint64_t count;
     fxtap_order order = fxtap_view_order(view);
     if (known->n_values == 0 || order == FXTAP_ORDER_STRIDED || fxtap_view_count(view, &count) != FXTAP_OK ||
@@ -54,8 +55,9 @@ fxtap_ticket fx_known_find_memory(fx_known *known, const fxtap_view *view, bool 
     }
     for (size_t b = bucket_of(known, view->data); known->buckets[b] != 0; b = (b + 1) & (known->n_buckets - 1)) {
         const fx_known_value *value = &known->values[known->buckets[b] - 1];
-        if (value->first == view->data && value->order != FXTAP_ORDER_STRIDED && value->count == count &&
-            value->dtype == view->dtype && value->flags == view->flags && value->ticket != 0) {
+        if (value->first == view->data && value->device_key == bridged->device_key &&
+            value->order != FXTAP_ORDER_STRIDED && value->count == count && value->dtype == view->dtype &&
+            value->flags == view->flags && value->ticket != 0) {
             *same_form_out = has_same_form(value, view, order);
             return value->ticket;
         }
@@ -131,12 +133,13 @@ static int make_room(fx_known *known)
 
 static void describe(fx_known_value *value, const fx_bridged *bridged)
 {
-    const fxtap_view *view = &bridged->view;
-    if (bridged->is_copy || fxtap_view_count(view, &value->count) != FXTAP_OK || value->count == 0) {
+    const fxtap_view *view = &bridged->memory;
+    if (view->data == NULL || fxtap_view_count(view, &value->count) != FXTAP_OK || value->count == 0) {
         value->order = FXTAP_ORDER_STRIDED;
         return;
     }
     fxtap_view_extent(view, &value->first, &value->end);
+    value->device_key = bridged->device_key;
     value->order = fxtap_view_order(view);
     value->dtype = view->dtype;
     value->flags = view->flags;

@@ -15,8 +15,9 @@
 typedef struct fx_known_value {
     fxtap_ticket ticket; /* 0: forgotten */
     PyObject *object;    /* the tensor, owned; just an address once forgotten */
-    const void *first;   /* the memory of its elements; NULL: unknown */
+    const void *first;   /* the memory of its elements, on any device; NULL: unknown */
     const void *end;
+    uint64_t device_key;
     fxtap_dtype dtype;
     uint32_t flags;
     fxtap_order order;
@@ -44,7 +45,7 @@ fxtap_ticket fx_known_find(fx_known *known, PyObject *tensor);
  * The ticket of a value over the same dense bytes, or 0. *same_form_out: shape and order are equal too, and thus the
  * file.
  */
-fxtap_ticket fx_known_find_memory(fx_known *known, const fxtap_view *view, bool *same_form_out);
+fxtap_ticket fx_known_find_memory(fx_known *known, const fx_bridged *bridged, bool *same_form_out);
 
 /* Adds a submitted tensor. Returns 0, or -1 with MemoryError. */
 int fx_known_add(fx_known *known, PyObject *tensor, const fx_bridged *bridged, fxtap_ticket ticket);

@@ -45,7 +45,9 @@ typedef struct fx_instruction {
     fx_template *kwargs;
     const uint32_t *dead; /* slots that are last used here; in the program's pool */
     size_t n_dead;
-    bool is_undefined; /* the result, or part of it, is uninitialised memory */
+    bool is_undefined;       /* the result, or part of it, is uninitialised memory */
+    bool is_copy;            /* aten.copy_: the result should be the bits of the second argument */
+    Py_ssize_t non_blocking; /* position of the schema's argument of this name plus one; 0: it has none */
     fx_effect effect;
     fx_mutated *mutated;
     size_t n_mutated;

@@ -82,7 +82,7 @@ static int fetch_bytes(fx_recorder *r, PyObject *tensor, tensor_parts *parts, fx
     uint64_t count;
     if (dense == NULL) {
         PyErr_Clear(); /* sparse, nested, ...: only the meta */
-    } else if (fx_bridge_take(r->state, dense, true, &parts->bridged) < 0) {
+    } else if (fx_bridge_read(r->state, dense, true, &parts->bridged) < 0) {
         status = -1;
     } else if (parts->bridged.owner != NULL && parts->bridged.original_dtype == FXTAP_DTYPE_NONE &&
                parts->bridged.layout[0] == '\0' && fxtap_view_count(&parts->bridged.view, &count) == FXTAP_OK &&

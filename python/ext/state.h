@@ -55,6 +55,8 @@
     X(fx_node_type, "torch.fx", "Node")                                                                                \
     X(graph_module_type, "torch.fx", "GraphModule")                                                                    \
     X(fake_tensor_type, "torch._subclasses.fake_tensor", "FakeTensor")                                                 \
+    X(same_bits, "fxtap.devices", "same_bits")                                                                         \
+    X(synchronise, "fxtap.devices", "synchronise")                                                                     \
     X(getitem, "_operator", "getitem")
 
 typedef struct fx_state {

@@ -147,41 +147,56 @@ static fx_pinned *pin(capture *c, PyObject *tensor, fx_bridged *bridged)
     return pinned;
 }
 
-/* Queues a job that reads the view; `same`: a value with the same dense bytes, or 0. */
-static int queue_view(capture *c, fx_place *place, PyObject *tensor, fx_bridged *bridged, fxtap_ticket same,
-                      fxtap_ticket *out)
+/* Brings a value to the host. 1: there is no room for it, recorded as skipped; 0: done; -1 with an exception. */
+static int fetch(capture *c, fx_place *place, fxtap_io io, PyObject *tensor, fx_bridged *bridged)
 {
-    uint64_t bytes;
-    if (ok(fxtap_view_saved_bytes(&bridged->view, &bytes)) < 0 || reserve(c, bytes) < 0) {
+    if (fx_bridge_fetch(c->state, tensor, bridged) < 0) {
+        c->has_device_failed = !PyErr_ExceptionMatches(PyExc_MemoryError);
         return -1;
     }
+    return bridged->skip == NULL ? 0 : skip_text(c, place, io, bridged->skip) < 0 ? -1 : 1;
+}
+
+/*
+ * Queues a job that reads the view, or, for a value on a device with the dense bytes of an earlier one, `same`, that
+ * copies its file. `same` 0: there is none. *out stays 0 if the value was skipped.
+ */
+static int queue_view(capture *c, fx_place *place, fxtap_io io, PyObject *tensor, fx_bridged *bridged,
+                      fxtap_ticket same, fxtap_ticket *out)
+{
     fxtap_undefined_range *undefined;
     size_t n_undefined;
-    if (fx_undefined_ranges(c, tensor, &bridged->view, &undefined, &n_undefined) < 0) {
-        return -1;
-    }
-    fx_pinned *pinned = pin(c, tensor, bridged);
-    if (pinned == NULL) {
-        PyMem_Free(undefined);
+    if (fx_undefined_ranges(c, tensor, fx_bridged_form(bridged), &undefined, &n_undefined) < 0) {
         return -1;
     }
     fxtap_submission submission = {.struct_size = sizeof submission,
                                    .slot = place->slot,
                                    .stamp_us = c->stamp_us,
-                                   .view = bridged->view,
                                    .original_dtype = bridged->original_dtype,
                                    .original_layout = bridged->layout[0] == '\0' ? NULL : bridged->layout,
                                    .device = bridged->device[0] == '\0' ? NULL : bridged->device,
                                    .original_strides = bridged->original_strides,
-                                   .release = on_release,
-                                   .context = pinned,
                                    .same_bytes_as = n_undefined > 0 ? 0 : same,
                                    .undefined = undefined,
                                    .n_undefined = n_undefined};
-    PyThreadState *saved = release_gil(c);
-    int status = acquire_gil(saved, fxtap_call_submit(c->call, &submission, out));
+    submission.is_unreadable = bridged->is_away && submission.same_bytes_as != 0;
+    uint64_t bytes = 0;
+    int status = ok(fxtap_view_saved_bytes(fx_bridged_form(bridged), &bytes));
+    if (status == 0 && !submission.is_unreadable) {
+        status = reserve(c, bytes) < 0 ? -1 : fetch(c, place, io, tensor, bridged);
+    }
+    submission.view = *fx_bridged_form(bridged);
+    if (status == 0 && !submission.is_unreadable) {
+        submission.release = on_release;
+        submission.context = pin(c, tensor, bridged);
+        status = submission.context == NULL ? -1 : 0;
+    }
+    if (status == 0) {
+        PyThreadState *saved = release_gil(c);
+        status = acquire_gil(saved, fxtap_call_submit(c->call, &submission, out));
+    }
     PyMem_Free(undefined);
-    return status;
+    return status < 0 ? -1 : 0;
 }
 
 /* 1: no array can hold the view (a float4 pair without an axis), recorded as skipped. 0: it can. -1: an exception. */
@@ -197,17 +212,50 @@ static int skip_unsupported(capture *c, fx_place *place, fxtap_io io, const fxta
     return result < 0 ? -1 : 1;
 }
 
+/* The ticket of what the node copied to this tensor, if that is known, lies as it does, and has its bits; 0: no such. */
+static int find_copied(capture *c, PyObject *tensor, const fx_bridged *bridged, fxtap_ticket *out)
+{
+    fx_bridged source;
+    fx_guard guard;
+    *out = 0;
+    fxtap_ticket ticket = c->copied == NULL || !bridged->is_away ? 0 : fx_known_find(&c->known, c->copied);
+    if (ticket == 0 || fx_bridge_take(c->state, c->copied, c->is_guarded, &source) < 0) {
+        return PyErr_Occurred() ? -1 : 0;
+    }
+    const fxtap_view *left = &source.memory, *right = &bridged->memory;
+    size_t n_bytes = (size_t)right->ndim * sizeof(int64_t);
+    bool is_alike = source.device_key == bridged->device_key && left->dtype == right->dtype &&
+                    left->ndim == right->ndim && left->strides != NULL && right->strides != NULL &&
+                    memcmp(left->shape, right->shape, n_bytes) == 0 &&
+                    memcmp(left->strides, right->strides, n_bytes) == 0;
+    fx_bridge_drop(&source);
+    if (!is_alike || fx_guard_enter(c->state, &guard) < 0) {
+        return PyErr_Occurred() ? -1 : 0;
+    }
+    PyObject *answer = PyObject_CallFunctionObjArgs(c->state->same_bits, c->copied, tensor, NULL);
+    fx_guard_leave(&guard);
+    c->has_device_failed = answer == NULL;
+    *out = answer == Py_True ? ticket : 0;
+    Py_XDECREF(answer);
+    return answer == NULL ? -1 : 0;
+}
+
 static int submit_view(capture *c, fx_place *place, fxtap_io io, PyObject *tensor, fx_bridged *bridged)
 {
-    int is_skipped = skip_unsupported(c, place, io, &bridged->view);
+    int is_skipped = skip_unsupported(c, place, io, fx_bridged_form(bridged));
     if (is_skipped != 0) {
         return is_skipped < 0 ? -1 : 0;
     }
     bool same_form = false;
-    fxtap_ticket known = bridged->is_copy ? 0 : fx_known_find_memory(&c->known, &bridged->view, &same_form);
-    fxtap_ticket ticket = known;
-    int status =
-        known != 0 && same_form ? submit_alias(c, place, known) : queue_view(c, place, tensor, bridged, known, &ticket);
+    fxtap_ticket known = bridged->memory.data == NULL ? 0 : fx_known_find_memory(&c->known, bridged, &same_form);
+    if (known == 0) {
+        if (find_copied(c, tensor, bridged, &known) < 0) {
+            return -1;
+        }
+        same_form = known != 0;
+    }
+    fxtap_ticket ticket = same_form ? known : 0;
+    int status = same_form ? submit_alias(c, place, known) : queue_view(c, place, io, tensor, bridged, known, &ticket);
     return status < 0 ? -1 : fx_known_add(&c->known, tensor, bridged, ticket);
 }
 

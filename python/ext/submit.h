@@ -28,8 +28,10 @@ struct fx_capture {
     bool is_guarded;         /* a torch function mode is active: it must not see our calls */
     bool has_begun;          /* something was submitted: folders and index exist */
     bool is_broken;          /* something failed: nothing more is submitted */
+    bool has_device_failed;  /* a device raised while its memory was copied: the model's failure, not the dump's */
     PyObject *error;         /* what: the exception; owned */
     fx_node_plan *node;      /* the running one */
+    PyObject *copied;        /* what the running node copies to its result; borrowed, or NULL */
     uint64_t stamp_us;
     unsigned int depth; /* nesting of the value that is being submitted */
     fx_known known;

@@ -206,7 +206,7 @@ int fx_undefined_ranges(capture *c, PyObject *tensor, const fxtap_view *view, fx
         return state == NULL ? -1 : 0;
     }
     fx_bridged bridged;
-    int status = fx_bridge_take(c->state, state, c->is_guarded, &bridged);
+    int status = fx_bridge_read(c->state, state, c->is_guarded, &bridged);
     if (status == 0 && bridged.skip == NULL) {
         status = take_states(&bridged.view, view, out, n_out);
     }

@@ -132,7 +132,7 @@ static int note_change(capture *c, const fx_instruction *instruction, const fx_w
 static int check_one(capture *c, const fx_instruction *instruction, const fx_watched *item)
 {
     fx_bridged bridged;
-    if (fx_bridge_take(c->state, item->tensor, c->is_guarded, &bridged) < 0) {
+    if (fx_bridge_read(c->state, item->tensor, c->is_guarded, &bridged) < 0) {
         return -1;
     }
     bool has_changed = false;
