@@ -73,11 +73,35 @@ def _inner_backend(choice: Any, mode: str | None) -> Callable[..., Any]:
         logger.warning('no C++ compiler was found for the backend "inductor"; using "aot_eager"')
         return lookup_backend("aot_eager")
     inductor: Callable[..., Any] = lookup_backend("inductor")
-    if mode is None:
-        return inductor
-    from torch._inductor import list_mode_options
+    if mode is not None:
+        from torch._inductor import list_mode_options
 
-    return functools.partial(inductor, config_patches=list_mode_options(mode))
+        inductor = functools.partial(inductor, config_patches=list_mode_options(mode))
+
+    def compile_where_possible(gm: GraphModule, example_inputs: Sequence[Any]) -> Callable[..., Any]:
+        device = _device_without_inductor(gm, example_inputs)
+        if device is None:
+            return inductor(gm, example_inputs)
+        _warn_about_device(device)
+        return lookup_backend("aot_eager")(gm, example_inputs)
+
+    return compile_where_possible
+
+
+@functools.cache
+def _warn_about_device(device: str) -> None:
+    logger.warning('the backend "inductor" has no code for the device "%s"; using "aot_eager"', device)
+
+
+def _device_without_inductor(gm: GraphModule, example_inputs: Sequence[Any]) -> str | None:
+    """Return a device of a graph's tensors for which inductor generates no code, or None."""
+    from torch._inductor.codegen.common import get_scheduling_for_device, init_backend_registration
+
+    values = [*example_inputs, *gm.parameters(), *gm.buffers()]
+    values += [node.meta.get("example_value") for node in gm.graph.nodes]
+    devices = {value.device.type for value in values if isinstance(value, torch.Tensor)} - {"meta"}
+    init_backend_registration()
+    return next((device for device in sorted(devices) if get_scheduling_for_device(device) is None), None)
 
 
 class Backend:
