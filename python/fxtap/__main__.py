@@ -5,7 +5,6 @@ The program in turn runs verify-shard and write-repro, which need torch.
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import runpy
 import shutil
@@ -18,6 +17,7 @@ from typing import NoReturn
 
 from .config import CompilerConfig
 from .environment import apply_environment
+from .paths import is_module
 
 __all__ = ["find_program", "main", "run_script"]
 
@@ -30,14 +30,6 @@ usage: python -m fxtap run-script SCRIPT [ARGS...]      run a script with fxtap 
        torchrun ... -m fxtap verify [ARGS...]           the same for fxtap verify
 The environment configures run-script: FXTAP_TYPE, FXTAP_PATH, FXTAP_FILTER, ... (docs/usage.md)
 """
-
-
-def is_module(name: str) -> bool:
-    """Return whether a module of that name exists; its parents are imported."""
-    try:
-        return importlib.util.find_spec(name) is not None
-    except (ImportError, ValueError):
-        return False
 
 
 def find_command(name: str) -> str | None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import functools
 import importlib
-import importlib.util
 import logging
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
 from .config import CompilerConfig
+from .paths import is_module
 
 __all__ = ["real_backend", "real_torchair"]
 
@@ -20,7 +20,7 @@ logger = logging.getLogger("fxtap")
 @functools.cache
 def real_torchair() -> ModuleType | None:
     """Return the torchair module if it and torch_npu are installed and work, else None."""
-    if importlib.util.find_spec("torch_npu") is None:
+    if not is_module("torch_npu"):
         return None
     for name in ("torchair", "torch_npu.dynamo.torchair"):
         try:

@@ -62,12 +62,14 @@ class CompiledGraph:
         The filter of the block in which it is compiled or called raised, or returned something other than its node.
     """
 
-    def __init__(self, gm: GraphModule, kind: str, configure: Configure, shared: Pass) -> None:
+    def __init__(
+        self, gm: GraphModule, kind: str, configure: Configure | CompilerConfig, shared: Pass | None = None
+    ) -> None:
         self._boxed_call = True  # an instance attribute: torch's wrappers copy __dict__
         self.gm = gm
         self.kind = kind
-        self._configure = configure
-        self._shared = shared
+        self._configure = (lambda _: configure) if isinstance(configure, CompilerConfig) else configure
+        self._shared = shared or Pass()
         self._forms: dict[Block | None, _Form] = {}
         self._roots: set[str] = set()
         self._number = 0

@@ -1,11 +1,12 @@
-"""Paths given by users."""
+"""Paths and modules given by users."""
 
 from __future__ import annotations
 
+import importlib.util
 import os
 from typing import Any
 
-__all__ = ["expand"]
+__all__ = ["expand", "is_module"]
 
 
 def expand(path: Any) -> Any:
@@ -16,3 +17,11 @@ def expand(path: Any) -> Any:
     if isinstance(path, (str, bytes, os.PathLike)) and os.fsencode(path).startswith(b"~"):
         return os.path.expanduser(path)  # noqa: PTH111  (also bytes; an unknown user is left unchanged)
     return path
+
+
+def is_module(name: str) -> bool:
+    """Return whether a module of that name exists; its parents are imported. A stub without a spec does not count."""
+    try:
+        return importlib.util.find_spec(name) is not None
+    except (ImportError, ValueError):
+        return False
