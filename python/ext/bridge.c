@@ -87,8 +87,36 @@ static int set_flags(fx_state *state, PyObject *tensor, fxtap_view *view)
     return 0;
 }
 
+static int copy_text(PyObject *object, const char *attribute, char *out, size_t n)
+{
+    PyObject *value = PyObject_GetAttrString(object, attribute);
+    PyObject *text = value == NULL ? NULL : PyObject_Str(value);
+    PyObject *bytes = text == NULL ? NULL : fx_utf8(text);
+    int status = -1;
+    if (bytes != NULL) {
+        const char *string = PyBytes_AsString(bytes);
+        size_t length = strlen(string) < n - 1 ? strlen(string) : n - 1;
+        memcpy(out, string, length);
+        out[length] = '\0';
+        status = 0;
+    }
+    Py_XDECREF(value);
+    Py_XDECREF(text);
+    Py_XDECREF(bytes);
+    return status;
+}
+
+/* The dtype of a tensor that `__dlpack__()` rejects, and that is read as bytes; NONE: another one, or an exception. */
+static fxtap_dtype dtype_as_bytes(PyObject *tensor)
+{
+    char name[48];
+    bool is_narrow = copy_text(tensor, "dtype", name, sizeof name) == 0 &&
+                     (strstr(name, "float8") != NULL || strstr(name, "float4") != NULL);
+    return is_narrow ? fxtap_dtype_from_name(name) : FXTAP_DTYPE_NONE;
+}
+
 /* A capsule of the memory from `__dlpack__()`, which rejects tensors that require grad or have conj or neg bits. */
-static PyObject *fallback_capsule(fx_state *state, PyObject *tensor, uint32_t flags)
+static PyObject *fallback_capsule(fx_state *state, PyObject *tensor, uint32_t flags, bool as_bytes)
 {
     PyObject *plain = PyObject_CallMethod(tensor, "detach", NULL);
     PyObject *next;
@@ -99,6 +127,11 @@ static PyObject *fallback_capsule(fx_state *state, PyObject *tensor, uint32_t fl
     }
     if (plain != NULL && (flags & FXTAP_VIEW_NEG) != 0) {
         next = PyObject_CallFunctionObjArgs(state->neg_view, plain, NULL);
+        Py_DECREF(plain);
+        plain = next;
+    }
+    if (plain != NULL && as_bytes) {
+        next = PyObject_CallMethod(plain, "view", "O", state->uint8);
         Py_DECREF(plain);
         plain = next;
     }
@@ -126,7 +159,8 @@ static const fx_dlpack_tensor *capsule_tensor(PyObject *capsule)
     return NULL;
 }
 
-static int take_fallback(fx_state *state, PyObject *tensor, fx_bridged *out, fx_dlpack_tensor *dl)
+static int take_fallback(fx_state *state, PyObject *tensor, fx_bridged *out, fx_dlpack_tensor *dl,
+                         fxtap_dtype *dtype_out)
 {
     int is_neg = call_predicate(tensor, state->is_neg, "is_neg");
     int is_conj = is_neg < 0 ? -1 : call_predicate(tensor, state->is_conj, "is_conj");
@@ -134,13 +168,16 @@ static int take_fallback(fx_state *state, PyObject *tensor, fx_bridged *out, fx_
         return -1;
     }
     uint32_t flags = (is_neg ? FXTAP_VIEW_NEG : 0u) | (is_conj ? FXTAP_VIEW_CONJ : 0u);
-    PyObject *capsule = fallback_capsule(state, tensor, flags);
+    fxtap_dtype narrow = dtype_as_bytes(tensor);
+    bool as_bytes = narrow != FXTAP_DTYPE_NONE;
+    PyObject *capsule = PyErr_Occurred() ? NULL : fallback_capsule(state, tensor, flags, as_bytes);
     const fx_dlpack_tensor *found = capsule == NULL ? NULL : capsule_tensor(capsule);
     if (found == NULL) {
         Py_XDECREF(capsule);
         return -1;
     }
     *dl = *found;
+    *dtype_out = as_bytes ? narrow : dtype_of(dl);
     out->owner = capsule; /* not consumed: its destructor releases the memory */
     return 0;
 }
@@ -149,15 +186,16 @@ static int take_fallback(fx_state *state, PyObject *tensor, fx_bridged *out, fx_
 static int take_strided(fx_state *state, PyObject *tensor, fx_bridged *out)
 {
     fx_dlpack_tensor dl;
+    fxtap_dtype dtype;
     if (state->exchange != NULL && !state->force_fallback) {
         if (state->exchange->dltensor_from_py_object_no_sync(tensor, &dl) != 0) {
             return -1;
         }
         out->owner = Py_NewRef(tensor);
-    } else if (take_fallback(state, tensor, out, &dl) < 0) {
+        dtype = dtype_of(&dl);
+    } else if (take_fallback(state, tensor, out, &dl, &dtype) < 0) {
         return -1;
     }
-    fxtap_dtype dtype = dtype_of(&dl);
     bool has_memory = dl.data != NULL || is_empty(&dl);
     if (!on_host(&dl) || !has_memory || dtype == FXTAP_DTYPE_NONE || dl.ndim > FXTAP_MAX_DIMS) {
         Py_CLEAR(out->owner);
@@ -180,25 +218,6 @@ static int is_true(PyObject *tensor, const char *name)
     int result = value == NULL ? -1 : PyObject_IsTrue(value);
     Py_XDECREF(value);
     return result;
-}
-
-static int copy_text(PyObject *object, const char *attribute, char *out, size_t n)
-{
-    PyObject *value = PyObject_GetAttrString(object, attribute);
-    PyObject *text = value == NULL ? NULL : PyObject_Str(value);
-    PyObject *bytes = text == NULL ? NULL : fx_utf8(text);
-    int status = -1;
-    if (bytes != NULL) {
-        const char *string = PyBytes_AsString(bytes);
-        size_t length = strlen(string) < n - 1 ? strlen(string) : n - 1;
-        memcpy(out, string, length);
-        out[length] = '\0';
-        status = 0;
-    }
-    Py_XDECREF(value);
-    Py_XDECREF(text);
-    Py_XDECREF(bytes);
-    return status;
 }
 
 /* Replaces *tensor by the result of a call on it; takes over both references. */

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import functools
 import logging
@@ -102,6 +103,14 @@ def _device_without_inductor(gm: GraphModule, example_inputs: Sequence[Any]) -> 
     devices = {value.device.type for value in values if isinstance(value, torch.Tensor)} - {"meta"}
     init_backend_registration()
     return next((device for device in sorted(devices) if get_scheduling_for_device(device) is None), None)
+
+
+def _compiling_backward_at_once() -> contextlib.AbstractContextManager[None]:
+    """Make AOTAutograd compile backward graphs with the forward graph; a torch without the option prints none."""
+    if not hasattr(functorch_config, "force_non_lazy_backward_lowering"):
+        return contextlib.nullcontext()
+    patch: contextlib.AbstractContextManager[None] = functorch_config.patch(force_non_lazy_backward_lowering=True)
+    return patch
 
 
 class Backend:
@@ -245,7 +254,7 @@ class Backend:
 
                 return compiler
 
-            with functorch_config.patch(force_non_lazy_backward_lowering=True):
+            with _compiling_backward_at_once():
                 self._trace(printer, keep_mutations=True)(copy.deepcopy(gm), example_inputs)
             compiled = inner(gm, example_inputs)
 
