@@ -412,7 +412,7 @@ void fx_rounding_exact(fxtap_dtype dtype, size_t n, const void *saved, const voi
     fxtap_dtype as_saved = fxtap_dtype_saved(dtype);
     size_t size = fxtap_dtype_size(as_saved);
     *out = (fxtap_rounding_error){.count = n, .ratio = NAN};
-    if (memcmp(saved, reference, n * size) == 0) {
+    if (n == 0 || memcmp(saved, reference, n * size) == 0) {
         return;
     }
     for (size_t i = 0; i < n; i++) {

@@ -146,21 +146,16 @@ static bool is_shared(const fx_judgement *j, const fxtap_verify_input *input)
            j->error.max_ratio <= FX_ROUNDING_REACH * factor;
 }
 
-/*
- * Whether the size cannot be judged by the rounding of the result alone. The bits of this machine's kernel are right
- * whatever their size: only a large error is looked at more closely, for the report.
- */
-static bool needs_spread(const fxtap_verify_input *input, const fx_judgement *j, bool is_same)
-{
-    bool holds = is_same ? !(j->error.ratio > RATIO_MAX) : size_holds(&j->error, 1);
-    return input->spread == NULL && !input->no_spread && !holds;
-}
-
 /* True if the result needs no further look at its size; else `out` says what it needs or that it is wrong. */
 static bool judge_size(const fxtap_verify_input *input, fx_judgement *out)
 {
-    if (size_holds(&out->error, input->spread == NULL && !input->no_spread ? 1 : RATIO_MAX)) {
+    bool may_spread = !input->no_spread;
+    if (size_holds(&out->error, input->spread == NULL && may_spread ? 1 : RATIO_MAX)) {
         return true;
+    }
+    if (input->spread == NULL && may_spread) {
+        out->need = FXTAP_NEED_SPREAD;
+        return false;
     }
     if (!is_excess(out)) {
         if (!size_holds(&out->error, RATIO_MAX)) {
@@ -168,7 +163,7 @@ static bool judge_size(const fxtap_verify_input *input, fx_judgement *out)
         }
         return true;
     }
-    if (!input->no_spread && input->spread_runs < SPREAD_RUNS_MAX) {
+    if (may_spread && input->spread_runs < SPREAD_RUNS_MAX) {
         out->need = FXTAP_NEED_MORE_SPREAD;
         return false;
     }
@@ -283,17 +278,23 @@ static void judge_discrete(const fxtap_verify_input *input, fx_judgement *out)
     }
 }
 
+/*
+ * Whether the size cannot be judged by the rounding of the result alone. The bits of this machine's kernel are right
+ * whatever their size: only a large error is looked at more closely, for the report.
+ */
+static bool needs_spread(const fxtap_verify_input *input, const fx_judgement *j, bool is_same)
+{
+    bool holds = is_same ? !(j->error.ratio > RATIO_MAX) : size_holds(&j->error, 1);
+    return input->spread == NULL && !input->no_spread && !holds;
+}
+
 /* Measures the saved values, unless the last call has. */
 static void measure_saved(fx_rounding *rounding, const fxtap_verify_input *input, fx_judgement *out)
 {
     uint32_t runs = input->spread == NULL ? 0 : input->spread_runs;
-    bool is_known = input->is_continued && out->saved == input->saved && out->reference == input->reference &&
-                    out->n_elems == input->n_elems && out->spread_runs == runs;
-    if (!is_known) {
+    if (!input->is_continued || out->measured != input->saved || out->spread_runs != runs) {
         measure(rounding, input, input->saved, &out->error);
-        out->saved = input->saved;
-        out->reference = input->reference;
-        out->n_elems = input->n_elems;
+        out->measured = input->saved;
         out->spread_runs = runs;
     }
 }

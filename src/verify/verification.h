@@ -11,9 +11,8 @@ typedef struct fx_judgement {
     fxtap_verify_verdict verdict;
     char reason[200]; /* "" if the numbers say it all */
     bool has_third;
-    const void *saved, *reference; /* what `error` is of, with which spread; `saved` is NULL if nothing was measured */
-    uint64_t n_elems;
-    uint32_t spread_runs;
+    const void *measured; /* the values that `error` is of; NULL: none yet */
+    uint32_t spread_runs; /* behind it */
     fxtap_rounding_error error;
     fxtap_rounding_error third;
 } fx_judgement;

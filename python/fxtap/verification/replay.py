@@ -167,7 +167,7 @@ class Replay:
     def spread(self, place: Place, unit: float, runs: int) -> Tensor:
         """Return the root mean square of the change of each element if inputs change by `unit`, relatively."""
         if self.is_sum_of_products:
-            return self._squares_of_sum(place).mul(unit**2).sqrt_()
+            return self._spread_of_sum(place, unit)
         done, sums = self._changes.get(unit, (0, {}))
         for run in range(done, runs):
             self._add_change(sums, unit, run)
@@ -175,10 +175,10 @@ class Replay:
         root = (sums[place] / max(done, runs)).sqrt_()
         return torch.view_as_complex(root) if self.reference()[place].is_complex() else root
 
-    def _squares_of_sum(self, place: Place) -> Tensor:
+    def _spread_of_sum(self, place: Place, unit: float) -> Tensor:
         """
-        Return the sum of (x dr/dx)^2 over all inputs x of an element r: in r = c + sum of a b, each product is that of
-        two inputs, which gives c^2 + 2 sum of (a b)^2. A bias' gradient is a plain sum.
+        Return what the runs of `spread` estimate, the root of the sum of (unit x dr/dx)^2 over all inputs x of an
+        element r. In r = c + sum of a b, each product has two inputs: the sum is c^2 + 2 sum of (a b)^2.
         """
         addend = _ADDENDS[self.operator.name]
         added = None if addend is None or addend >= len(self.arguments.args) else self.arguments.args[addend]
@@ -189,9 +189,9 @@ class Replay:
 
         if self._squares is None:
             self._squares = self._run(load, self._number)
-        is_plain = (self.operator.name, place) == ("convolution_backward", ("OUTPUT", "2"))
-        squares: Tensor = self._squares[place]
-        return squares if is_plain else squares * 2
+        is_plain = (self.operator.name, place) == ("convolution_backward", ("OUTPUT", "2"))  # a bias': sum of c
+        squares: Tensor = self._squares[place] * (unit**2 if is_plain else 2 * unit**2)
+        return squares.sqrt_()
 
     def _add_change(self, sums: dict[Place, Tensor], unit: float, run: int) -> None:
         generator = torch.Generator().manual_seed(self._seed * 64 + run)
