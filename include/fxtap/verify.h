@@ -51,7 +51,7 @@ typedef struct fxtap_rounding_error {
     uint64_t distinct;    /* distinct reference values, estimated; at most 65,536 */
     double max_ulp;       /* largest |saved - reference| in ulps */
     uint64_t max_ulp_index;
-    double max_ratio; /* largest |saved - reference| / allowance */
+    double max_ratio; /* largest |saved - reference| / allowance; NaN: not known, nor are outliers and unexplained */
     uint64_t max_ratio_index;
     double rms_error;
     double rms_allowance;

@@ -280,12 +280,25 @@ static void judge_discrete(const fxtap_verify_input *input, fx_judgement *out)
 
 /*
  * Whether the size cannot be judged by the rounding of the result alone. The bits of this machine's kernel are right
- * whatever their size: only a large error is looked at more closely, for the report.
+ * whatever their size: outliers among them, which cancellation makes, need no explanation.
  */
 static bool needs_spread(const fxtap_verify_input *input, const fx_judgement *j, bool is_same)
 {
-    bool holds = is_same ? !(j->error.ratio > RATIO_MAX) : size_holds(&j->error, 1);
+    bool holds = is_same ? !(j->error.ratio > 1) : size_holds(&j->error, 1);
     return input->spread == NULL && !input->no_spread && !holds;
+}
+
+/* The verdict on the bits of this machine's kernel; what only a spread would tell is left out. */
+static void judge_same(const fxtap_verify_input *input, fx_judgement *out)
+{
+    if (input->spread == NULL && !input->no_spread && out->error.outliers > 0) {
+        out->error.outliers = out->error.unexplained = 0;
+        out->error.max_ratio = NAN;
+    }
+    if (!size_holds(&out->error, RATIO_MAX)) {
+        because(out, FXTAP_VERIFY_ROUNDING, "as this machine's kernel");
+    }
+    out->third = out->error;
 }
 
 /* Measures the saved values, unless the last call has. */
@@ -320,10 +333,7 @@ static void judge_float(fx_rounding *rounding, const fxtap_verify_input *input, 
     out->has_third = input->third != NULL;
     out->verdict = FXTAP_VERIFY_ROUNDING;
     if (is_same) {
-        out->third = out->error;
-        if (out->error.ratio > RATIO_MAX || out->error.special > 0) {
-            because(out, FXTAP_VERIFY_ROUNDING, "as this machine's kernel");
-        }
+        judge_same(input, out);
         return;
     }
     if (out->has_third) {

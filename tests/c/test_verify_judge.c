@@ -134,11 +134,21 @@ static void test_bits_of_this_machine_are_rounding(void **state)
     for (size_t i = 0; i < N; i++) {
         a->saved[i] = a->third[i] = a->saved[i] * (i % 3 == 0 ? 1.0078125f : 1);
     }
-    judged(a, FXTAP_BFLOAT16, "rounding", 1);
-    for (size_t i = 0; i < N; i++) {
-        a->saved[i] = a->third[i] *= 1.25f;
-    }
     judged(a, FXTAP_BFLOAT16, "rounding", 2); /* how large its error is, is told */
+    fill(a, FXTAP_FLOAT32);
+    a->saved[9] = a->third[9] = (float)a->reference[9] * (1 + 0x1p-20f); /* as cancellation leaves it */
+    fxtap_verification *verification = create();
+    fxtap_verify_input input = input_of(a, FXTAP_FLOAT32);
+    size_t asked;
+    assert_string_equal(settle(verification, a, &input, &asked), "rounding");
+    assert_int_equal(asked, 1);
+    fxtap_verify_place place;
+    fxtap_verify_place_init(&place);
+    assert_int_equal(fxtap_verification_add(verification, &place, FXTAP_VERIFY_ROUNDING, NULL), FXTAP_OK);
+    const fxtap_verify_result *result = fxtap_verification_result(verification, 0);
+    assert_true(isnan(result->error.max_ratio) && result->error.outliers == 0 && result->error.ratio < 1);
+    assert_string_equal(result->reason, "");
+    fxtap_verification_free(verification);
 }
 
 static void test_one_wrong_element(void **state)

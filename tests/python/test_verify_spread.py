@@ -125,6 +125,17 @@ def test_factors_that_are_literals_are_perturbed_too() -> None:
     assert float((scaled / plain).median()) > 0.55, "more than half: both literals are rounded"
 
 
+def test_infinities_are_not_changed() -> None:
+    """A mask of -inf leaves the other elements' spread as it is."""
+    place: Place = ("OUTPUT", "0")
+    scores = draw(3, 8)
+    masked = torch.cat([scores, torch.full((3, 2), -torch.inf)], 1)
+    found = replay(Replay, "softmax.int", masked, 1).spread(place, UNIT, 15)
+    assert found.isfinite().all()
+    plain = replay(Replay, "softmax.int", scores, 1).spread(place, UNIT, 15)
+    assert 0.4 < float((found[:, :8] / plain).log().mean().exp()) < 2.5
+
+
 def test_perturbation_is_fair_and_repeatable() -> None:
     """Each element changes by the unit, up as often as down, and equally with any number of threads."""
     place: Place = ("OUTPUT", "0")

@@ -205,7 +205,7 @@ class Replay:
             eights = torch.empty(tensor.numel() // 8 + 1, dtype=torch.int64)
             eights.random_(-(2**63), None, generator=generator)
             signs = eights.view(torch.int8)[: tensor.numel()].view(tensor.shape).to(torch.float64)
-            return tensor.addcmul(tensor, torch.full_like(signs, unit).copysign_(signs))
+            return tensor * torch.full_like(signs, unit).copysign_(signs).add_(1)  # infinities stay
 
         def number(value: Any) -> Any:
             value = self._number(value)
