@@ -344,7 +344,8 @@ static void add_block(fx_rounding *rounding, uint64_t first, const double *saved
 {
     static const double none[FX_ROUNDING_BLOCK];
     fx_rounding_block block;
-    kernel()(rounding, saved, reference, spread == NULL ? none : spread, &block);
+    spread = spread == NULL ? none : spread;
+    kernel()(rounding, saved, reference, spread, &block);
     add_sums(rounding, &block);
     int64_t marked = 0;
     for (size_t lane = 0; lane < FX_ROUNDING_LANES; lane++) {
@@ -354,9 +355,9 @@ static void add_block(fx_rounding *rounding, uint64_t first, const double *saved
     for (size_t i = 0; marked != 0 && i < FX_ROUNDING_BLOCK; i++) {
         if ((block.marks[i] & FX_ROUNDING_SPECIAL) != 0) {
             n_plain--;
-            add_one(rounding, first + i, saved[i], reference[i], reference[i], spread == NULL ? 0 : spread[i]);
+            add_one(rounding, first + i, saved[i], reference[i], reference[i], spread[i]);
         } else if (block.marks[i] != 0) {
-            scaled s = scale(rounding, saved[i], reference[i], reference[i], spread == NULL ? 0 : spread[i]);
+            scaled s = scale(rounding, saved[i], reference[i], reference[i], spread[i]);
             note(rounding, &s, first + i, saved[i], reference[i], saved[i] != nearest(rounding->format, reference[i]));
         }
     }
