@@ -51,7 +51,7 @@ typedef struct fxtap_rounding_error {
     uint64_t distinct;    /* distinct reference values, estimated; at most 65,536 */
     double max_ulp;       /* largest |saved - reference| in ulps */
     uint64_t max_ulp_index;
-    double max_ratio; /* largest |saved - reference| / allowance */
+    double max_ratio; /* largest |saved - reference| / allowance; NaN: not known, nor are outliers and unexplained */
     uint64_t max_ratio_index;
     double rms_error;
     double rms_allowance;
@@ -87,6 +87,7 @@ typedef struct fxtap_verify_input {
     uint64_t n_elems;      /* of the saved form */
     const void *saved;     /* in the saved dtype */
     const void *reference; /* float64, complex128; for integers and bools the saved dtype */
+    bool is_continued;     /* the last call asked for what this one adds, and all else is as it was */
     const void *third;     /* in the saved dtype: the operator run in its own dtype on this machine; NULL: not run */
     bool no_third;         /* it cannot be run: judged without it */
     const double *spread;  /* as `reference`, NULL: none: for each element (each part of a complex one) the RMS of the

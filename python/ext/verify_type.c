@@ -171,19 +171,19 @@ static PyObject *measure(verification_object *self, const fxtap_verify_input *in
 
 static PyObject *judge(PyObject *object, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {"saved",     "dtype",        "reference", "third",         "spread",   "spread_runs",
-                            "reduction", "coarse_dtype", "pointwise", "wrong_indices", "no_third", "no_spread",
-                            NULL};
+    static char *names[] = {"saved",       "dtype",     "reference",    "third",     "spread",
+                            "spread_runs", "reduction", "coarse_dtype", "pointwise", "wrong_indices",
+                            "no_third",    "no_spread", "continued",    NULL};
     PyObject *arrays[N_BUFFERS] = {Py_None, Py_None, Py_None, Py_None}, *wrong = Py_None;
     const char *dtype, *coarse = NULL;
     unsigned int runs = 0;
     unsigned long long reduction = 1;
-    int is_pointwise = 0, no_third = 0, no_spread = 0;
+    int is_pointwise = 0, no_third = 0, no_spread = 0, is_continued = 0;
     verification_object *self = enter(object);
     if (self == NULL ||
-        !PyArg_ParseTupleAndKeywords(args, kwargs, "OsO|$OOIKzpOpp:judge", names, &arrays[SAVED], &dtype,
+        !PyArg_ParseTupleAndKeywords(args, kwargs, "OsO|$OOIKzpOppp:judge", names, &arrays[SAVED], &dtype,
                                      &arrays[REFERENCE], &arrays[THIRD], &arrays[SPREAD], &runs, &reduction, &coarse,
-                                     &is_pointwise, &wrong, &no_third, &no_spread)) {
+                                     &is_pointwise, &wrong, &no_third, &no_spread, &is_continued)) {
         return NULL;
     }
     fxtap_verify_input input;
@@ -191,6 +191,7 @@ static PyObject *judge(PyObject *object, PyObject *args, PyObject *kwargs)
     input.spread_runs = runs;
     input.reduction = reduction;
     input.is_pointwise = is_pointwise != 0;
+    input.is_continued = is_continued != 0;
     input.no_third = no_third != 0;
     input.no_spread = no_spread != 0;
     input.wrong_indices = wrong == Py_None ? -1 : PyLong_AsLongLong(wrong);

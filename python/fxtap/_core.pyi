@@ -344,6 +344,7 @@ class Verification:
         wrong_indices: int | None = None,
         no_third: bool = False,
         no_spread: bool = False,
+        continued: bool = False,
     ) -> str:
         """
         Judge one result. The measurement of a settled result belongs to the next `add`.
@@ -366,6 +367,8 @@ class Verification:
             Of index results: how many select another value than the reference's.
         no_third, no_spread
             It cannot be computed: judge without it.
+        continued
+            The last call asked for what this one adds, and all else is as it was.
 
         Returns
         -------

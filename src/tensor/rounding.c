@@ -4,9 +4,14 @@
 #include <math.h>
 #include <string.h>
 
+#include "tensor/cpu.h"
+#include "tensor/rounding_kernel.h"
 #include "tensor/values.h"
 
-#define CHUNK 256
+#define CHUNK FX_ROUNDING_BLOCK
+
+/* Set bits that stand for FX_ROUNDING_DISTINCT_MAX distinct values, half as many as there are bits: 1 - e^(-1/2). */
+#define HASHES_ENOUGH ((uint64_t)(0.3935 * (1 << FX_ROUNDING_HASH_BITS)))
 
 /* `shift`: 1.5 * 2^52 spacings, for a number between 1 and 2. */
 #define FORMAT(precision, ...)                                                                                         \
@@ -212,24 +217,57 @@ static void add_misrounded(fx_rounding *rounding, const scaled *s, double saved,
     out->unexplained += distance > 0 && square(distance) > square(FX_ROUNDING_REACH) * s->inner_square;
 }
 
-static inline void count_distinct(fx_rounding *rounding, double reference)
+/* Linear counting (Whang, Vander-Zanden, Taylor 1990): of m bits, e^(-k/m) stay zero after k distinct hashes. */
+static uint64_t distinct_count(const fx_rounding *rounding)
 {
-    uint64_t bits;
-    memcpy(&bits, &reference, sizeof bits);
-    bits = (bits ^ bits >> 29) * UINT64_C(0x9E3779B97F4A7C15);
-    bits = (bits ^ bits >> 32) * UINT64_C(0xD6E8FEB86659FD93);
-    bits >>= 64 - FX_ROUNDING_HASH_BITS;
-    uint64_t *word = &rounding->hashes[bits / 64], bit = UINT64_C(1) << bits % 64;
-    rounding->n_hashes += (*word & bit) == 0;
-    *word |= bit;
+    double m = 1 << FX_ROUNDING_HASH_BITS, n_zero = m - (double)rounding->n_hashes;
+    double estimate = m * log(m / n_zero);
+    return estimate < FX_ROUNDING_DISTINCT_MAX ? (uint64_t)(estimate + 0.5) : FX_ROUNDING_DISTINCT_MAX;
 }
 
-static inline void add_one(fx_rounding *rounding, uint64_t index, double saved, double reference, double size,
-                           double spread)
+static void count_distinct(fx_rounding *rounding, const double *references, size_t n)
+{
+    for (size_t i = 0; i < n && rounding->n_hashes < HASHES_ENOUGH; i++) {
+        uint64_t bits;
+        memcpy(&bits, &references[i], sizeof bits);
+        bits = (bits ^ bits >> 29) * UINT64_C(0x9E3779B97F4A7C15);
+        bits = (bits ^ bits >> 32) * UINT64_C(0xD6E8FEB86659FD93);
+        bits >>= 64 - FX_ROUNDING_HASH_BITS;
+        uint64_t *word = &rounding->hashes[bits / 64], bit = UINT64_C(1) << bits % 64;
+        if ((*word & bit) == 0) {
+            *word |= bit;
+            rounding->n_hashes++;
+        }
+    }
+}
+
+/* Updates the largest errors and the worst points by an element that has been counted. */
+static void note(fx_rounding *rounding, const scaled *s, uint64_t index, double saved, double reference,
+                 bool is_misrounded)
+{
+    fxtap_rounding_error *out = &rounding->out;
+    double ulps = s->error / (2 * rounding->unit), ratio = square(s->error) / s->allow_square;
+    if (ulps > out->max_ulp) {
+        out->max_ulp = ulps;
+        out->max_ulp_index = index;
+    }
+    if (!isfinite(s->allow_square)) {
+        return;
+    }
+    if (ratio > rounding->max_square) {
+        rounding->max_square = ratio;
+        out->max_ratio_index = index;
+    }
+    bool is_full = out->n_worst == FXTAP_ROUNDING_WORST_MAX;
+    if (is_misrounded && (!is_full || ratio > rounding->worst_rank[FXTAP_ROUNDING_WORST_MAX - 1])) {
+        offer(rounding, ratio, index, saved, reference);
+    }
+}
+
+static void add_one(fx_rounding *rounding, uint64_t index, double saved, double reference, double size, double spread)
 {
     fxtap_rounding_error *out = &rounding->out;
     double rounded = nearest(rounding->format, reference);
-    count_distinct(rounding, reference);
     if (!isfinite(saved) || !isfinite(rounded)) {
         add_not_finite(rounding, index, saved, reference, size, spread);
         return;
@@ -241,25 +279,12 @@ static inline void add_one(fx_rounding *rounding, uint64_t index, double saved, 
     } else if (saved == 0 && signbit(saved) != signbit(rounded)) {
         out->zero_signs++;
     }
-    double ulps = s.error / (2 * rounding->unit), ratio = square(s.error) / s.allow_square;
-    if (ulps > out->max_ulp) {
-        out->max_ulp = ulps;
-        out->max_ulp_index = index;
-    }
-    if (!isfinite(s.allow_square)) {
-        return;
-    }
-    rounding->n_sized++;
-    rounding->error_sum += (long double)s.error * s.error * s.power * s.power;
-    rounding->allow_sum += (long double)s.allow_square * s.power * s.power;
-    out->outliers += ratio > square(FX_ROUNDING_REACH);
-    if (ratio > rounding->max_square) {
-        rounding->max_square = ratio;
-        out->max_ratio_index = index;
-    }
-    bool is_full = out->n_worst == FXTAP_ROUNDING_WORST_MAX;
-    if (saved != rounded && (!is_full || ratio > rounding->worst_rank[FXTAP_ROUNDING_WORST_MAX - 1])) {
-        offer(rounding, ratio, index, saved, reference);
+    note(rounding, &s, index, saved, reference, saved != rounded);
+    if (isfinite(s.allow_square)) {
+        rounding->n_sized++;
+        rounding->error_sum += (long double)s.error * s.error * s.power * s.power;
+        rounding->allow_sum += (long double)s.allow_square * s.power * s.power;
+        out->outliers += square(s.error) / s.allow_square > square(FX_ROUNDING_REACH);
     }
 }
 
@@ -274,6 +299,72 @@ static void add_complex(fx_rounding *rounding, uint64_t first, size_t n, const d
     }
 }
 
+static void add_real(fx_rounding *rounding, uint64_t first, size_t n, const double *saved, const double *reference,
+                     const double *spread)
+{
+    for (size_t i = 0; i < n; i++) {
+        add_one(rounding, first + i, saved[i], reference[i], reference[i], spread == NULL ? 0 : spread[i]);
+    }
+}
+
+/* The formats of the kernel; the others are rare. */
+static bool has_kernel(const fx_rounding_format *format)
+{
+    return format->precision < 53 && format->has_zero_sign && !format->is_power;
+}
+
+static fx_rounding_kernel *kernel(void)
+{
+#if defined(__x86_64__)
+    static fx_rounding_kernel *const levels[] = {fx_rounding_scalar, fx_rounding_avx2, fx_rounding_avx512};
+    return levels[fx_cpu()];
+#else
+    return fx_rounding_scalar;
+#endif
+}
+
+static void add_sums(fx_rounding *rounding, const fx_rounding_block *block)
+{
+    fxtap_rounding_error *out = &rounding->out;
+    for (size_t lane = 0; lane < FX_ROUNDING_LANES; lane++) {
+        rounding->error_sum += block->error_sum[lane];
+        rounding->allow_sum += block->allow_sum[lane];
+        rounding->bias_sum += block->bias_sum[lane];
+        rounding->bias_square_sum += block->bias_square_sum[lane];
+        out->misrounded += (uint64_t)block->misrounded[lane];
+        out->up += (uint64_t)block->up[lane];
+        out->down += (uint64_t)(block->misrounded[lane] - block->up[lane]);
+        out->unexplained += (uint64_t)block->unexplained[lane];
+        out->outliers += (uint64_t)block->outliers[lane];
+    }
+}
+
+static void add_block(fx_rounding *rounding, uint64_t first, const double *saved, const double *reference,
+                      const double *spread)
+{
+    static const double none[FX_ROUNDING_BLOCK];
+    fx_rounding_block block;
+    spread = spread == NULL ? none : spread;
+    kernel()(rounding, saved, reference, spread, &block);
+    add_sums(rounding, &block);
+    int64_t marked = 0;
+    for (size_t lane = 0; lane < FX_ROUNDING_LANES; lane++) {
+        marked |= block.marked[lane];
+    }
+    size_t n_plain = FX_ROUNDING_BLOCK;
+    for (size_t i = 0; marked != 0 && i < FX_ROUNDING_BLOCK; i++) {
+        if ((block.marks[i] & FX_ROUNDING_SPECIAL) != 0) {
+            n_plain--;
+            add_one(rounding, first + i, saved[i], reference[i], reference[i], spread[i]);
+        } else if (block.marks[i] != 0) {
+            scaled s = scale(rounding, saved[i], reference[i], reference[i], spread[i]);
+            note(rounding, &s, first + i, saved[i], reference[i], saved[i] != nearest(rounding->format, reference[i]));
+        }
+    }
+    rounding->n_sized += n_plain;
+    rounding->out.count += n_plain;
+}
+
 void fx_rounding_add(fx_rounding *rounding, uint64_t first, size_t n, const void *saved, const double *reference,
                      const double *spread)
 {
@@ -285,24 +376,19 @@ void fx_rounding_add(fx_rounding *rounding, uint64_t first, size_t n, const void
         size_t count = n - done < CHUNK ? n - done : CHUNK;
         const void *from = (const unsigned char *)saved + done * fxtap_dtype_size(dtype);
         const double *exact = reference + n_parts * done, *spreads = spread == NULL ? NULL : spread + n_parts * done;
+        count_distinct(rounding, exact, n_parts * count);
         if (is_complex) {
             fx_values_to_c128(dtype, from, count, values);
             add_complex(rounding, first + done, count, values, exact, spreads);
             continue;
         }
         fx_values_to_f64(dtype, from, count, values);
-        for (size_t i = 0; i < count; i++) {
-            add_one(rounding, first + done + i, values[i], exact[i], exact[i], spreads == NULL ? 0 : spreads[i]);
+        if (count == FX_ROUNDING_BLOCK && has_kernel(rounding->format)) {
+            add_block(rounding, first + done, values, exact, spreads);
+        } else {
+            add_real(rounding, first + done, count, values, exact, spreads);
         }
     }
-}
-
-/* Linear counting (Whang, Vander-Zanden, Taylor 1990): of m bits, e^(-k/m) stay zero after k distinct hashes. */
-static uint64_t distinct_count(const fx_rounding *rounding)
-{
-    double m = 1 << FX_ROUNDING_HASH_BITS, n_zero = m - (double)rounding->n_hashes;
-    double estimate = n_zero > 0 ? m * log(m / n_zero) : m;
-    return estimate < FX_ROUNDING_DISTINCT_MAX ? (uint64_t)(estimate + 0.5) : FX_ROUNDING_DISTINCT_MAX;
 }
 
 void fx_rounding_finish(fx_rounding *rounding, fxtap_rounding_error *out)
@@ -327,6 +413,9 @@ void fx_rounding_exact(fxtap_dtype dtype, size_t n, const void *saved, const voi
     fxtap_dtype as_saved = fxtap_dtype_saved(dtype);
     size_t size = fxtap_dtype_size(as_saved);
     *out = (fxtap_rounding_error){.count = n, .ratio = NAN};
+    if (n == 0 || memcmp(saved, reference, n * size) == 0) {
+        return;
+    }
     for (size_t i = 0; i < n; i++) {
         const unsigned char *at = (const unsigned char *)saved + i * size;
         const unsigned char *exact = (const unsigned char *)reference + i * size;

@@ -278,9 +278,43 @@ static void judge_discrete(const fxtap_verify_input *input, fx_judgement *out)
     }
 }
 
+/*
+ * Whether the size cannot be judged by the rounding of the result alone. The bits of this machine's kernel are right
+ * whatever their size: outliers among them, which cancellation makes, need no explanation.
+ */
+static bool needs_spread(const fxtap_verify_input *input, const fx_judgement *j, bool is_same)
+{
+    bool holds = is_same ? !(j->error.ratio > 1) : size_holds(&j->error, 1);
+    return input->spread == NULL && !input->no_spread && !holds;
+}
+
+/* The verdict on the bits of this machine's kernel; what only a spread would tell is left out. */
+static void judge_same(const fxtap_verify_input *input, fx_judgement *out)
+{
+    if (input->spread == NULL && !input->no_spread && out->error.outliers > 0) {
+        out->error.outliers = out->error.unexplained = 0;
+        out->error.max_ratio = NAN;
+    }
+    if (!size_holds(&out->error, RATIO_MAX)) {
+        because(out, FXTAP_VERIFY_ROUNDING, "as this machine's kernel");
+    }
+    out->third = out->error;
+}
+
+/* Measures the saved values, unless the last call has. */
+static void measure_saved(fx_rounding *rounding, const fxtap_verify_input *input, fx_judgement *out)
+{
+    uint32_t runs = input->spread == NULL ? 0 : input->spread_runs;
+    if (!input->is_continued || out->measured != input->saved || out->spread_runs != runs) {
+        measure(rounding, input, input->saved, &out->error);
+        out->measured = input->saved;
+        out->spread_runs = runs;
+    }
+}
+
 static void judge_float(fx_rounding *rounding, const fxtap_verify_input *input, fx_judgement *out)
 {
-    measure(rounding, input, input->saved, &out->error);
+    measure_saved(rounding, input, out);
     if (is_exact(&out->error)) {
         out->verdict = FXTAP_VERIFY_EXACT;
         return;
@@ -289,19 +323,23 @@ static void judge_float(fx_rounding *rounding, const fxtap_verify_input *input, 
         out->need = FXTAP_NEED_THIRD;
         return;
     }
-    bool is_same = false;
-    if (input->third != NULL) {
-        is_same =
-            fx_rounding_same_bits(fxtap_dtype_saved(input->dtype), (size_t)input->n_elems, input->saved, input->third);
-        if (is_same) {
-            out->third = out->error;
-        } else {
-            measure(rounding, input, input->third, &out->third);
-        }
-        out->has_third = true;
+    size_t n = (size_t)input->n_elems;
+    bool is_same =
+        input->third != NULL && fx_rounding_same_bits(fxtap_dtype_saved(input->dtype), n, input->saved, input->third);
+    if (needs_spread(input, out, is_same)) {
+        out->need = FXTAP_NEED_SPREAD;
+        return;
     }
+    out->has_third = input->third != NULL;
     out->verdict = FXTAP_VERIFY_ROUNDING;
-    if (!judge_size(input, out) || is_same) {
+    if (is_same) {
+        judge_same(input, out);
+        return;
+    }
+    if (out->has_third) {
+        measure(rounding, input, input->third, &out->third);
+    }
+    if (!judge_size(input, out)) {
         return;
     }
     judge_shape(input, out);
@@ -332,11 +370,17 @@ static fxtap_status check(const fxtap_verify_input *input)
 
 fxtap_status fx_judge_rounding(const fxtap_verify_input *input, fx_judgement *out)
 {
-    memset(out, 0, sizeof *out);
     fxtap_status status = check(input);
     if (status != FXTAP_OK) {
         return status;
     }
+    if (!input->is_continued) {
+        memset(out, 0, sizeof *out);
+    }
+    out->need = FXTAP_NEED_NOTHING;
+    out->verdict = FXTAP_VERIFY_NOT_REPLAYED;
+    out->has_third = false;
+    out->reason[0] = '\0';
     if (!is_float(input->dtype)) {
         judge_discrete(input, out);
         return FXTAP_OK;

@@ -11,6 +11,8 @@ typedef struct fx_judgement {
     fxtap_verify_verdict verdict;
     char reason[200]; /* "" if the numbers say it all */
     bool has_third;
+    const void *measured; /* the values that `error` is of; NULL: none yet */
+    uint32_t spread_runs; /* behind it */
     fxtap_rounding_error error;
     fxtap_rounding_error third;
 } fx_judgement;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "tensor/convert.h"
+#include "tensor/cpu.h"
 #include "tensor/rounding.h"
 #include "tensor/values.h"
 
@@ -369,6 +370,93 @@ static void test_blocks(void **state)
     assert_true(whole.distinct > N * 0.98 && whole.distinct < N * 1.02);
 }
 
+static void assert_near(double actual, double expected)
+{
+    assert_true(actual == expected || fabs(actual - expected) <= 1e-12 * fabs(expected));
+}
+
+static void assert_same_error(const fxtap_rounding_error *a, const fxtap_rounding_error *b)
+{
+    assert_int_equal(a->count, b->count);
+    assert_int_equal(a->misrounded, b->misrounded);
+    assert_int_equal(a->up, b->up);
+    assert_int_equal(a->down, b->down);
+    assert_int_equal(a->unexplained, b->unexplained);
+    assert_int_equal(a->outliers, b->outliers);
+    assert_int_equal(a->special, b->special);
+    assert_int_equal(a->zero_signs, b->zero_signs);
+    assert_int_equal(a->distinct, b->distinct);
+    assert_int_equal(a->max_ulp_index, b->max_ulp_index);
+    assert_int_equal(a->max_ratio_index, b->max_ratio_index);
+    assert_true(a->max_ulp == b->max_ulp);
+    assert_true(a->max_ratio == b->max_ratio);
+    assert_int_equal(a->n_worst, b->n_worst);
+    assert_memory_equal(a->worst, b->worst, a->n_worst * sizeof *a->worst);
+    assert_near(a->rms_error, b->rms_error);
+    assert_near(a->rms_allowance, b->rms_allowance);
+    assert_near(a->ratio, b->ratio);
+    assert_near(a->bias, b->bias);
+    assert_near(a->bias_error, b->bias_error);
+}
+
+/* Results as kernels give them, and what is rare: zeros of both signs, subnormals, overflow, NaN, wild errors. */
+static void draw(const fx_rounding_format *format, float *saved, double *reference, double *spread)
+{
+    static const double rare[] = {0, -0.0, 1e-42, -1e-39, 1e39, -INFINITY, INFINITY, NAN, 1e300, 7e-320};
+    double value = ldexp(random_unit() - 0.5, (int)(random_u64() % 12) - 6);
+    uint64_t dice = random_u64();
+    value = dice % 16 == 0 ? rare[dice / 16 % COUNT_OF(rare)] : value;
+    *reference = value;
+    double nearby = value * (1 + (random_unit() - 0.5) * fx_rounding_unit(format) * (dice / 512 % 4 == 0 ? 300 : 1));
+    *saved = (float)fx_rounding_nearest(format, dice / 4096 % 32 == 0 ? rare[dice % COUNT_OF(rare)] : nearby);
+    *saved = value == 0 && dice / 65536 % 4 == 0 ? -*saved : *saved;
+    *spread = dice / 65536 % 64 == 0 ? 1e200 * random_unit() : fabs(value) * fx_rounding_unit(format) * random_unit();
+    *spread = dice / 65536 % 256 == 1 ? INFINITY : *spread;
+}
+
+/* The kernels give the sums of one another in all bits, and what single elements give, which pass none. */
+static void check_kernels(fxtap_dtype dtype, bool has_spread)
+{
+    enum { N = 21 * 256 + 100 };
+    static float saved[N];
+    static double reference[N], spread[N];
+    double rho = 0x1p-24 / fx_rounding_unit(fx_rounding_format_of(dtype));
+    fx_rounding_options options = {
+        .dtype = dtype, .spread_scale = 1.5, .relative = 1e-3, .inner_scale = 2 * rho, .inner_relative = 0.1 * rho};
+    for (size_t i = 0; i < N; i++) {
+        draw(fx_rounding_format_of(dtype), &saved[i], &reference[i], &spread[i]);
+    }
+    const double *given = has_spread ? spread : NULL;
+    fx_rounding *rounding = malloc(sizeof *rounding);
+    fxtap_rounding_error single, first = {0};
+    fx_rounding_init(rounding, &options);
+    for (size_t i = 0; i < N; i++) {
+        fx_rounding_add(rounding, i, 1, &saved[i], &reference[i], has_spread ? &spread[i] : NULL);
+    }
+    fx_rounding_finish(rounding, &single);
+    free(rounding);
+    assert_true(single.special > 0 && single.zero_signs > 0 && single.outliers > 0 && single.unexplained > 0);
+    for (int level = FX_CPU_SCALAR; level <= (int)fx_cpu_best(); level++) {
+        fx_cpu_use((fx_cpu_level)level);
+        fxtap_rounding_error error = measure(&options, N, saved, reference, given);
+        assert_same_error(&error, &single);
+        first = level == FX_CPU_SCALAR ? error : first;
+        assert_true(error.ratio == first.ratio && error.rms_error == first.rms_error && error.bias == first.bias);
+    }
+    fx_cpu_use(fx_cpu_best());
+}
+
+static void test_kernels(void **state)
+{
+    (void)state;
+    static const fxtap_dtype dtypes[] = {FXTAP_FLOAT32,     FXTAP_BFLOAT16,      FXTAP_FLOAT8_E5M2,
+                                         FXTAP_FLOAT8_E3M4, FXTAP_FLOAT8_E4M3FN, FXTAP_FLOAT6_E2M3FN};
+    for (size_t i = 0; i < COUNT_OF(dtypes); i++) {
+        check_kernels(dtypes[i], false);
+        check_kernels(dtypes[i], true);
+    }
+}
+
 static void test_distinct_values(void **state)
 {
     (void)state;
@@ -434,6 +522,7 @@ int main(void)
         cmocka_unit_test(test_huge_and_tiny_float64),
         cmocka_unit_test(test_complex),
         cmocka_unit_test(test_blocks),
+        cmocka_unit_test(test_kernels),
         cmocka_unit_test(test_distinct_values),
         cmocka_unit_test(test_integers),
         cmocka_unit_test(test_same_bits),

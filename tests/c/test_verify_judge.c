@@ -134,7 +134,21 @@ static void test_bits_of_this_machine_are_rounding(void **state)
     for (size_t i = 0; i < N; i++) {
         a->saved[i] = a->third[i] = a->saved[i] * (i % 3 == 0 ? 1.0078125f : 1);
     }
-    judged(a, FXTAP_BFLOAT16, "rounding", 2);
+    judged(a, FXTAP_BFLOAT16, "rounding", 2); /* how large its error is, is told */
+    fill(a, FXTAP_FLOAT32);
+    a->saved[9] = a->third[9] = (float)a->reference[9] * (1 + 0x1p-20f); /* as cancellation leaves it */
+    fxtap_verification *verification = create();
+    fxtap_verify_input input = input_of(a, FXTAP_FLOAT32);
+    size_t asked;
+    assert_string_equal(settle(verification, a, &input, &asked), "rounding");
+    assert_int_equal(asked, 1);
+    fxtap_verify_place place;
+    fxtap_verify_place_init(&place);
+    assert_int_equal(fxtap_verification_add(verification, &place, FXTAP_VERIFY_ROUNDING, NULL), FXTAP_OK);
+    const fxtap_verify_result *result = fxtap_verification_result(verification, 0);
+    assert_true(isnan(result->error.max_ratio) && result->error.outliers == 0 && result->error.ratio < 1);
+    assert_string_equal(result->reason, "");
+    fxtap_verification_free(verification);
 }
 
 static void test_one_wrong_element(void **state)
@@ -193,7 +207,7 @@ static void test_nan_lost_and_found(void **state)
     a->saved[7] = NAN;
     judged(a, FXTAP_BFLOAT16, "exact", 0);
     a->reference[7] = 1; /* this machine gives NaN too: torch's own behaviour */
-    judged(a, FXTAP_BFLOAT16, "rounding", 2);
+    judged(a, FXTAP_BFLOAT16, "rounding", 1);
 }
 
 /* Truncation instead of rounding to nearest: half of all results, each by less than a unit in the last place. */
@@ -206,6 +220,37 @@ static void truncate(arrays *a)
         bits &= 0xFFFF0000u;
         memcpy(&a->saved[i], &bits, sizeof bits);
     }
+}
+
+/* What the last call measured is used again; verdict and numbers are those of a call that brings all at once. */
+static void test_continued(void **state)
+{
+    arrays *a = *state;
+    fill(a, FXTAP_BFLOAT16);
+    truncate(a);
+    fxtap_verification *verification = create();
+    fxtap_verify_input input = input_of(a, FXTAP_BFLOAT16);
+    for (int is_continued = 0; is_continued < 2; is_continued++) {
+        input.third = NULL;
+        input.spread = NULL;
+        input.is_continued = false;
+        assert_string_equal(ask(verification, &input), "third");
+        input.is_continued = is_continued;
+        input.third = a->third;
+        assert_string_equal(ask(verification, &input), "spread");
+        input.spread = a->spread;
+        input.spread_runs = 15;
+        assert_string_equal(ask(verification, &input), "biased");
+        fxtap_verify_place place;
+        fxtap_verify_place_init(&place);
+        place.dtype = FXTAP_BFLOAT16;
+        assert_int_equal(fxtap_verification_add(verification, &place, FXTAP_VERIFY_BIASED, NULL), FXTAP_OK);
+    }
+    const fxtap_verify_result *all = fxtap_verification_result(verification, 0);
+    const fxtap_verify_result *continued = fxtap_verification_result(verification, 1);
+    assert_memory_equal(&all->error, &continued->error, sizeof all->error);
+    assert_memory_equal(&all->third, &continued->third, sizeof all->third);
+    fxtap_verification_free(verification);
 }
 
 static void test_truncation_is_biased(void **state)
@@ -458,6 +503,7 @@ int main(void)
         TEST(test_outliers_of_this_machine),
         TEST(test_all_elements_too_large),
         TEST(test_nan_lost_and_found),
+        TEST(test_continued),
         TEST(test_truncation_is_biased),
         TEST(test_a_bias_that_this_machine_shares),
         TEST(test_what_inner_arithmetic_explains_is_no_bias),

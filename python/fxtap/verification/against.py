@@ -81,8 +81,8 @@ class Region(Replay):
     """
 
     def __init__(self, steps: list[Step], places: dict[Place, Earlier], seed: str, text: str) -> None:
-        super().__init__(steps[-1].operator, Arguments([], {}), seed)
-        self.arguments.args = [saved for step in steps for saved in step.arguments.tensors]
+        tensors = [saved for step in steps for saved in step.arguments.tensors]
+        super().__init__(steps[-1].operator, steps[0].arguments if len(steps) == 1 else Arguments(tensors, {}), seed)
         self.text = text
         self._steps = steps
         self._places = places

@@ -232,7 +232,7 @@ class Judge:
             answer = self._collection.judge(values, saved.name, expected, **known)
             if answer in ("third", "spread", "more spread"):
                 self._check_time(replay)
-                known |= self._supply(answer, saved, place, replay, reference)
+                known |= self._supply(answer, saved, place, replay, reference) | {"continued": True}
             elif answer in ("wrong", "biased") and has_other_kernel and "third" in known:
                 has_other_kernel = False
                 other = replay.third_without_mkldnn().get(place)
@@ -254,7 +254,7 @@ class Judge:
             found: dict[str, Any] = {"third": _row_major(third.to(saved.in_file.dtype))}
             wrong = None if is_floating(saved.dtype) else count_wrong_indices(replay, place, saved, reference)
             return found if wrong is None else found | {"wrong_indices": wrong}
-        runs = SPREAD_RUNS if need == "spread" else MORE_SPREAD_RUNS
+        runs = SPREAD_RUNS if need == "spread" and not replay.is_sum_of_products else MORE_SPREAD_RUNS
         try:
             spread = replay.spread(place, _UNITS.get(saved.dtype, 2.0**-24), runs)
         except NotReplayedError:
@@ -268,7 +268,7 @@ class Judge:
 
     def _reduction(self, replay: Replay, reference: Tensor) -> int:
         tensors = [saved.in_file for saved in replay.arguments.tensors]
-        if isinstance(replay, Region) and not replay.is_single:
+        if not replay.is_single:
             return max(1, max((tensor.numel() for tensor in tensors), default=1) // max(1, reference.numel()))
         return reduction_length(replay.operator, tensors, reference)
 

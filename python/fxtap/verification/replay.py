@@ -38,6 +38,13 @@ Functions that kernels evaluate as x/2 (1 + erf(...)): where erf is near -1, the
 x/2, however small the result is. A change of the inputs does not show it. The first argument is the factor.
 """
 
+_ADDENDS = {
+    **dict.fromkeys(("mm", "bmm", "mv", "dot", "inner", "matmul", "convolution_backward"), None),
+    **dict.fromkeys(("addmm", "addmv", "addbmm", "baddbmm"), 0),
+    **dict.fromkeys(("linear", "convolution", "_convolution", "conv1d", "conv2d", "conv3d", "mkldnn_convolution"), 2),
+}
+"""Operators whose elements are sums of products of two arguments, and which argument is added to that."""
+
 _NO_MEMORY = ("not enough memory", "can't allocate memory", "out of memory")
 
 
@@ -95,12 +102,28 @@ class Replay:
         self._reference: Results | None = None
         self._third: Results | None = None
         self._changes: dict[float, tuple[int, dict[Place, Tensor]]] = {}
+        self._squares: Results | None = None
         self._perturb: Callable[[Tensor], Tensor] | None = None
 
     @property
     def is_integral(self) -> bool:
         """Whether no argument is of floats, so that the original dtypes are exact."""
         return not any(is_floating(saved.dtype) for saved in self.arguments.tensors)
+
+    @property
+    def is_single(self) -> bool:
+        """Whether it is one call of `operator` with `arguments`."""
+        return True
+
+    @property
+    def is_sum_of_products(self) -> bool:
+        """
+        Whether the operator, applied to the squares of its arguments, gives the exact `spread`. float64 is left out, as
+        squares may leave its range, and alpha and beta are, as they may be perturbed, too.
+        """
+        dtypes = {saved.dtype for saved in self.arguments.tensors}
+        is_narrow = all(dtype.is_floating_point and dtype is not torch.float64 for dtype in dtypes)
+        return self.is_single and self.operator.name in _ADDENDS and is_narrow and not self.arguments.kwargs
 
     @property
     def inner_dtype(self) -> torch.dtype:
@@ -143,12 +166,32 @@ class Replay:
 
     def spread(self, place: Place, unit: float, runs: int) -> Tensor:
         """Return the root mean square of the change of each element if inputs change by `unit`, relatively."""
+        if self.is_sum_of_products:
+            return self._spread_of_sum(place, unit)
         done, sums = self._changes.get(unit, (0, {}))
         for run in range(done, runs):
             self._add_change(sums, unit, run)
         self._changes[unit] = (max(done, runs), sums)
         root = (sums[place] / max(done, runs)).sqrt_()
         return torch.view_as_complex(root) if self.reference()[place].is_complex() else root
+
+    def _spread_of_sum(self, place: Place, unit: float) -> Tensor:
+        """
+        Return what the runs of `spread` estimate, the root of the sum of (unit x dr/dx)^2 over all inputs x of an
+        element r. In r = c + sum of a b, each product has two inputs: the sum is c^2 + 2 sum of (a b)^2.
+        """
+        addend = _ADDENDS[self.operator.name]
+        added = None if addend is None or addend >= len(self.arguments.args) else self.arguments.args[addend]
+
+        def load(saved: Saved, _fresh: bool) -> Tensor:
+            square = saved.double(True).square_()
+            return square.mul_(0.5) if saved is added else square
+
+        if self._squares is None:
+            self._squares = self._run(load, self._number)
+        is_plain = (self.operator.name, place) == ("convolution_backward", ("OUTPUT", "2"))  # a bias': sum of c
+        squares: Tensor = self._squares[place] * (unit**2 if is_plain else 2 * unit**2)
+        return squares.sqrt_()
 
     def _add_change(self, sums: dict[Place, Tensor], unit: float, run: int) -> None:
         generator = torch.Generator().manual_seed(self._seed * 64 + run)
@@ -159,8 +202,10 @@ class Replay:
                 tensor = tensor.to(torch.float64)
             if not is_floating(tensor.dtype):
                 return tensor
-            signs = torch.empty(tensor.shape, dtype=torch.int8).random_(0, 2, generator=generator)
-            return tensor * signs.to(torch.float64).mul_(2 * unit).add_(1 - unit)
+            eights = torch.empty(tensor.numel() // 8 + 1, dtype=torch.int64)
+            eights.random_(-(2**63), None, generator=generator)
+            signs = eights.view(torch.int8)[: tensor.numel()].view(tensor.shape).to(torch.float64)
+            return tensor * torch.full_like(signs, unit).copysign_(signs).add_(1)  # infinities stay
 
         def number(value: Any) -> Any:
             value = self._number(value)
@@ -245,6 +290,4 @@ def _square_of_change(result: Tensor, exact: Tensor) -> Tensor:
     """Return the squared change of each element; of real and imaginary part for complex ones."""
     if exact.is_complex():
         result, exact = torch.view_as_real(result), torch.view_as_real(exact)
-    change = result - exact
-    change = torch.where(exact.isfinite(), change, 0)
-    return change.square_()
+    return (result - exact).square_()
