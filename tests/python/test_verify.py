@@ -118,6 +118,32 @@ def test_a_wrong_change_in_place_is_found(tmp_path: Path) -> None:
     assert [(row["target"], row["slot"]) for row in wrong] == [("aten._foreach_add_.Scalar", "INOUT.0.0")]
 
 
+def filled(x: torch.Tensor, index: torch.Tensor) -> Any:
+    """Write some rows of fresh memory, and compute with all."""
+    made = x.new_empty(6, 5).index_put((index,), x)
+    return made + x[0], made.sum(0), made.t().contiguous()
+
+
+def put_one_row_less(x: torch.Tensor, indices: list[torch.Tensor], values: torch.Tensor) -> torch.Tensor:
+    result = x.clone()
+    result[indices[0][1:]] = values[1:]
+    return result
+
+
+def test_operators_on_undefined_memory_are_replayed_with_what_it_held(tmp_path: Path) -> None:
+    x, index = torch.randn(4, 5), torch.tensor([4, 0, 3, 1])
+    run(tmp_path / "right", filled, x, index)
+    verification = fxtap.verify(tmp_path / "right")
+    assert accused(verification) == []
+    skipped = [row["target"] for row in verification.operators if row["verdict"] == "not replayed"]
+    assert skipped == ["aten.new_empty.default"]
+    assert any(t.undefined_count for t in fxtap.open(tmp_path / "right").tensors(io="OUTPUT") if "add" in t.node)
+    with torch.library._scoped_library("aten", "IMPL") as library:
+        library.impl("index_put", put_one_row_less, "CPU")
+        run(tmp_path / "wrong", filled, x, index)
+    assert [row["target"] for row in fxtap.verify(tmp_path / "wrong").wrong] == ["aten.index_put.default"]
+
+
 def drawn(x: torch.Tensor) -> Any:
     return (torch.nn.functional.dropout(x, 0.3), torch.bernoulli(torch.full_like(x, 0.2)), torch.rand_like(x),
             torch.randn_like(x), torch.randint(3, 9, (500,)), torch.randperm(40), x.clone().uniform_(-1))  # fmt: skip

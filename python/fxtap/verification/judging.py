@@ -158,8 +158,6 @@ class Judge:
 
     def _judge(self, call: Call, row: int, replay: Replay) -> tuple[str, str]:
         """Return the verdict of one result, and its reason."""
-        if call.slots.field(row, "undefined_count"):
-            raise NotReplayedError("undefined memory")
         saved = call.saved(row)
         place = call.slots.place(row)
         operator = replay.operator
