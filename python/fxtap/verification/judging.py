@@ -161,7 +161,7 @@ class Judge:
         saved = call.saved(row)
         place = call.slots.place(row)
         operator = replay.operator
-        if is_random(operator, replay.arguments):
+        if not isinstance(replay, Region) and is_random(operator, replay.arguments):  # a region draws none
             return check_random(call, row, replay)
         if (
             (operator.is_exact or operator.is_view)
