@@ -251,6 +251,7 @@ def programs(pattern: str, folder: Path, wanted: int, delete: bool, seed: int) -
     sessions = selected(pattern)
     random.Random(seed).shuffle(sessions)
     judged: list[Row] = []
+    used: Counter[str] = Counter()
     false = 0
     for i, entry in enumerate(sessions):
         count = (wanted - len(judged)) // (len(sessions) - i)
@@ -260,7 +261,7 @@ def programs(pattern: str, folder: Path, wanted: int, delete: bool, seed: int) -
         shutil.rmtree(scratch, ignore_errors=True)
         survey_ = Editor([])
         numbers = dump_program(entry, setting, scratch / "right", survey_)
-        drawn = draw(survey_.found, count, random.Random(f"{entry} {seed}"))
+        drawn = draw(survey_.found, used, count, random.Random(f"{entry} {seed}"))
         for first in range(0, len(drawn), 3):
             group, root = drawn[first : first + 3], folder / f"{'-'.join(entry)}.program{first}"
             shutil.rmtree(root, ignore_errors=True)

@@ -7,6 +7,7 @@ tells: each is verified against a dump of the right program in float32.
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -216,15 +217,17 @@ def bits_of(dump: Path, graph: int, node: str) -> bytes:
     return next(tensor.numpy().tobytes() for tensor in found if tensor.node == node)
 
 
-def draw(found: dict[str, list[tuple[int, str]]], count: int, random_: random.Random) -> list[ProgramFault]:
-    """Choose places, at most one a node, of each kind in turn."""
+def draw(
+    found: dict[str, list[tuple[int, str]]], used: Counter[str], count: int, random_: random.Random
+) -> list[ProgramFault]:
+    """Choose places for the kinds that are rarest so far, at most one fault a node."""
     rest = {kind: random_.sample(places, len(places)) for kind, places in found.items()}
     drawn: dict[tuple[int, str], ProgramFault] = {}
     while len(drawn) < count and any(rest.values()):
-        for kind, places in rest.items():
-            if places and len(drawn) < count:
-                place = places.pop()
-                drawn.setdefault(place, ProgramFault(kind, *place))
+        kind = min((kind for kind in rest if rest[kind]), key=lambda kind: (used[kind], random_.random()))
+        place = rest[kind].pop()
+        used[kind] += 1
+        drawn.setdefault(place, ProgramFault(kind, *place))
     return list(drawn.values())
 
 
