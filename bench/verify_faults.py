@@ -380,7 +380,8 @@ class Saboteur:
         targets: dict[Node, Any] = {}
         graph.record  # noqa: B018  the record is that of the right graph
         for node, flags in zip(graph.gm.graph.nodes, graph.record.flags, strict=True):
-            if isinstance(node.target, torch._ops.OpOverload) and not flags & {"mutates", "undefined"}:
+            is_known = isinstance(node.target, torch._ops.OpOverload) and node.target.namespace == "aten"
+            if is_known and not flags & {"mutates", "undefined"}:
                 targets[node] = node.target
                 node.target = self.operator(node, position)
         try:

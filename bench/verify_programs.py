@@ -54,19 +54,6 @@ def with_literal(node: Node, place: int, value: Any) -> list[Node]:
     return [node]
 
 
-def cast(node: Node, source: Node, dtype: torch.dtype) -> Node:
-    return insert(node, aten._to_copy.default, source, dtype=dtype)
-
-
-def in_bfloat16(node: Node) -> list[Node]:
-    """Compute an operator in bfloat16, and convert its result back to float32."""
-    casts = [cast(node, source, torch.bfloat16) for source in node.all_input_nodes]
-    by_source = dict(zip(node.all_input_nodes, casts, strict=True))
-    args, kwargs = torch.fx.node.map_arg((node.args, node.kwargs), by_source.__getitem__)
-    low = insert(node, node.target, *args, **kwargs)
-    return [*casts, low, *replace(node, cast(node, low, torch.float32))]
-
-
 def tanh_gelu(node: Node) -> list[Node]:
     if name_of(node) not in ("gelu", "gelu_backward") or node.kwargs.get("approximate") == "tanh":
         return []
@@ -95,26 +82,14 @@ def other_scale(node: Node) -> list[Node]:
     return []
 
 
-def bfloat16_rotary(node: Node) -> list[Node]:
-    is_table = name_of(node) in ("cos", "sin") and value_of(node).dtype == torch.float32
-    return in_bfloat16(node) if is_table else []
-
-
-def bfloat16_product(node: Node) -> list[Node]:
-    is_product = name_of(node) in ("mm", "bmm", "addmm", "convolution") and value_of(node).dtype == torch.float32
-    return in_bfloat16(node) if is_product else []
-
-
-def bfloat16_sum(node: Node) -> list[Node]:
-    is_sum = name_of(node) in ("sum", "mean", "_softmax", "cumsum") and value_of(node).dtype == torch.float32
-    return in_bfloat16(node) if is_sum and value_of(node.args[0]).dtype == torch.float32 else []
-
-
 def wrong_heads(node: Node) -> list[Node]:
     """Give each query head another key head's group, or read features as heads."""
     shape = value_of(node).shape
     if name_of(node) == "expand" and len(shape) == 5 and shape[1] == shape[2] > 1:
-        return replace(node, new) if (new := insert(node.next, aten.transpose.int, node, 1, 2)) else []
+        swapped = insert(node.next, aten.transpose.int, node, 1, 2)
+        new = insert(swapped.next, aten.clone.default, swapped, memory_format=torch.contiguous_format)
+        node.replace_all_uses_with(new, delete_user_cb=lambda user: user is not swapped)
+        return [swapped, new]
     is_split = name_of(node) in ("view", "_unsafe_view") and len(shape) == 4 and shape[2] == HEADS
     if is_split and value_of(node.args[0]).dim() == 3 and all(isinstance(n, int) for n in shape):
         batch, tokens, heads, size = shape
@@ -145,10 +120,12 @@ def other_dimension(node: Node) -> list[Node]:
 
 KINDS: dict[str, Callable[[Node], list[Node]]] = {
     "tanh gelu": tanh_gelu, "other eps": other_eps, "scale 1/sqrt(d+1)": other_scale,
-    "bfloat16 rotary": bfloat16_rotary, "bfloat16 product": bfloat16_product, "bfloat16 sum": bfloat16_sum,
     "wrong heads": wrong_heads, "mask off by one": shifted_mask, "softmax over queries": other_dimension,
 }  # fmt: skip
-"""Faults of a program. Each changes the graph at a node to which it applies, and returns the nodes that changed."""
+"""Faults of a program. Each changes the graph at a node to which it applies, and returns the nodes that changed.
+
+None casts to another dtype: which one a program computes in is its own choice, as with autocast.
+"""
 
 
 @dataclass
