@@ -95,7 +95,8 @@ def wrong_heads(node: Node) -> list[Node]:
         batch, tokens, heads, size = shape
         other = insert(node, aten.view.default, node.args[0], [batch, tokens, size, heads])
         swapped = insert(node, aten.transpose.int, other, 2, 3)
-        return [other, swapped, *replace(node, insert(node, aten.clone.default, swapped))]
+        new = insert(node, aten.clone.default, swapped, memory_format=torch.contiguous_format)
+        return [other, swapped, *replace(node, new)]
     return []
 
 
