@@ -6,6 +6,7 @@ tells: each is verified against a dump of the right program in float32.
 
 from __future__ import annotations
 
+import operator
 import random
 from collections import Counter
 from collections.abc import Callable
@@ -186,7 +187,8 @@ class Editor:
         while waiting:
             one = waiting.pop()
             fault.nodes.add(one.name)
-            waiting += [user for user in one.users if name_of(user) in PASSED_ON or user.op != "call_function"]
+            passed_on = [user for user in one.users if name_of(user) in PASSED_ON or user.target is operator.getitem]
+            waiting += [user for user in passed_on if user.name not in fault.nodes]
 
 
 def bits_of(dump: Path, graph: int, node: str) -> bytes:
