@@ -265,7 +265,11 @@ def programs(pattern: str, folder: Path, wanted: int, delete: bool, seed: int) -
         for first in range(0, len(drawn), 3):
             group, root = drawn[first : first + 3], folder / f"{'-'.join(entry)}.program{first}"
             shutil.rmtree(root, ignore_errors=True)
-            edited = dump_program(entry, setting, root, Editor(group))
+            try:
+                edited = dump_program(entry, setting, root, Editor(group))
+            except (IndexError, RuntimeError) as error:
+                print(f"  {root.name} {', '.join(fault.kind for fault in group)}: stops the model: {error}")
+                continue
             graphs = [(edited[fault.position], numbers[fault.position]) for fault in group]
             found, wrong = judge_programs(root, scratch / "right", golden, group, graphs)
             judged += found
