@@ -1,11 +1,14 @@
 """Measure what the verification finds: no false alarm, every planted fault, and what it costs.
 
 python bench/verify.py --clean [--only PATTERN] [--keep FOLDER] [--json FILE]
-python bench/verify.py --faults N [--only PATTERN] [--keep FOLDER] [--json FILE]
+python bench/verify.py --faults N [--seed SEED] [--only PATTERN] [--keep FOLDER] [--json FILE]
+python bench/verify.py --programs N [--seed SEED] [--only PATTERN] [--keep FOLDER] [--json FILE]
 python bench/verify.py --speed
 
---clean verifies small models in every dtype, mode and setting against themselves; any accusation is a false alarm.
---faults plants faults into kernels while such a dump is written. --only selects sessions by a shell pattern on
+--clean verifies small models in every dtype, mode and setting, by themselves and against float32; any accusation is a
+false alarm.
+--faults plants faults into kernels while such a dump is written, --programs into the graphs before they are compiled:
+these are verified against float32. --only selects sessions by a shell pattern on
 MODEL-DTYPE-MODE. Each prints a line for each dump or fault, then how far the figures are from their limits. --speed
 measures the time. The exit status is 1 if an operator is accused that is right, a planted fault is missed, or a target
 of time is missed.
@@ -38,7 +41,8 @@ import torch
 
 import fxtap
 from verify_faults import KINDS, STATES, Fault, Saboteur, draw_faults, run
-from verify_models import Session, corpus, make_dumps, settings_of
+from verify_models import Session, Setting, corpus, make_dumps, settings_of
+from verify_programs import Editor, ProgramFault, bits_of, draw, dump_program
 from verify_speed import speed
 
 ACCUSED = ("wrong", "biased")
@@ -51,12 +55,13 @@ def selected(pattern: str) -> list[tuple[str, str, str]]:
     return [entry for entry in corpus() if fnmatch.fnmatch("-".join(entry), pattern)]
 
 
-def verify(folder: Path) -> tuple[list[Row], float]:
+def verify(folder: Path, golden: Path | None = None) -> tuple[list[Row], float]:
     """Return the operators of a verification, and its time in seconds."""
     began = time.perf_counter()
-    report = fxtap.verify(folder)
+    report = fxtap.verify(folder, against=golden)
     seconds = time.perf_counter() - began
-    return [{**row, "dump": folder.name} for row in report.operators], seconds
+    name = folder.name if golden is None else f"{folder.name} against {golden.name}"
+    return [{**row, "dump": name} for row in report.operators], seconds
 
 
 def number(row: Row, key: str) -> float:
@@ -103,32 +108,38 @@ def print_margins(rows: list[Row]) -> None:
 
 
 def clean(pattern: str, folder: Path, delete: bool) -> tuple[int, list[Row]]:
-    """Verify the corpus; return the number of false alarms, and all operators."""
+    """Verify the corpus, by itself and against float32; return the number of false alarms, and all operators."""
     rows: list[Row] = []
-    for entry in selected(pattern):
+    for model, dtype, mode in selected(pattern):
         began = time.perf_counter()
-        settings = settings_of(*entry)
-        dumps = make_dumps(folder, *entry, settings)
-        made = time.perf_counter() - began
+        golden = make_dumps(folder, model, "float32", mode, settings_of(model, "float32", mode)[:1])[0]
+        dumps = make_dumps(folder, model, dtype, mode, settings_of(model, dtype, mode))
+        print(f"{time.perf_counter() - began:50.1f} s to make", flush=True)
         for dump in dumps:
-            found, seconds = verify(dump)
-            counts = Counter(row["verdict"] for row in found)
-            told = ", ".join(f"{counts[name]} {name}" for name in sorted(counts))
-            print(
-                f"{dump.name:40} {seconds:6.1f} s, {1e3 * seconds / len(found):.2f} ms an operator: {told}", flush=True
-            )
-            for row in found:
-                if row["verdict"] in ACCUSED:
-                    print("   " + describe(row), flush=True)
+            found = verify_clean(dump, None)
+            if dump != golden:
+                found += verify_clean(dump, golden)
             rows += found
-            if delete and not any(row["verdict"] in ACCUSED for row in found):
+            if delete and dump != golden and not any(row["verdict"] in ACCUSED for row in found):
                 shutil.rmtree(dump)
-        print(f"{'':40} {made:6.1f} s to make", flush=True)
     print_margins(rows)
     print_reasons(rows)
     false = sum(row["verdict"] in ACCUSED for row in rows)
     print(f"\n{len(rows)} operator calls, {false} accused")
     return false, rows
+
+
+def verify_clean(dump: Path, golden: Path | None) -> list[Row]:
+    """Verify one dump without a fault, and print what was found."""
+    found, seconds = verify(dump, golden)
+    counts = Counter(row["verdict"] for row in found)
+    told = ", ".join(f"{counts[name]} {name}" for name in sorted(counts))
+    title = dump.name if golden is None else "  against float32"
+    print(f"{title:40} {seconds:6.1f} s, {1e3 * seconds / len(found):.2f} ms an operator: {told}", flush=True)
+    for row in found:
+        if row["verdict"] in ACCUSED:
+            print("   " + describe(row), flush=True)
+    return found
 
 
 def print_reasons(rows: list[Row]) -> None:
@@ -164,10 +175,10 @@ def survey(session: Session, root: Path, setting: Any) -> tuple[dict[str, list[t
     return found, unchanged
 
 
-def faults(pattern: str, folder: Path, wanted: int, delete: bool) -> tuple[int, list[Row]]:
+def faults(pattern: str, folder: Path, wanted: int, delete: bool, seed: int) -> tuple[int, list[Row]]:
     """Plant faults and verify; return the number of misses and false alarms, and the operators at fault."""
     sessions = selected(pattern)
-    random.Random(1).shuffle(sessions)
+    random.Random(seed).shuffle(sessions)
     planted: Counter[str] = Counter()
     unchanged: Counter[str] = Counter()
     judged: list[Row] = []
@@ -181,21 +192,36 @@ def faults(pattern: str, folder: Path, wanted: int, delete: bool) -> tuple[int, 
         places, without = survey(session, scratch, setting)
         unchanged += without
         shutil.rmtree(scratch)
-        drawn = draw_faults(places, planted, count, random.Random(name))
-        for number_, (weights, group) in enumerate(groups_of(drawn, 4)):
-            root = folder / f"{name}.{number_}"
-            shutil.rmtree(root, ignore_errors=True)
-            plan = {(fault.position, fault.node): fault for fault in group}
-            run(session, root, setting, Saboteur(session, plan, ()), weights)
-            found, wrong = judge_group(root, group, weights)
-            judged += found
-            false += wrong
-            if delete and wrong == 0 and all(row["found"] for row in found):
-                shutil.rmtree(root)
+        draw, taken, here, number_ = random.Random(f"{name} {seed}"), set[tuple[int, str]](), list[Row](), 0
+        while drawn := draw_faults(places, planted, taken, count - len(here), draw):
+            for weights, group in groups_of(drawn, 4):
+                root = folder / f"{name}.{number_}"
+                number_ += 1
+                found, wrong = plant(session, root, setting, group, weights)
+                here += found
+                false += wrong
+                if delete and wrong == 0 and all(row["found"] for row in found):
+                    shutil.rmtree(root, ignore_errors=True)
+        judged += here
     print_kinds(judged, unchanged)
     missed = sum(not row["found"] for row in judged)
     print(f"\n{len(judged)} faults planted, {missed} missed, {false} others accused")
     return missed + false, judged
+
+
+def plant(session: Session, root: Path, setting: Setting, group: list[Fault], weights: str) -> tuple[list[Row], int]:
+    """Dump one run with faults and verify it; faults that stop the model, such as an index out of range, are none."""
+    shutil.rmtree(root, ignore_errors=True)
+    plan = {(fault.position, fault.node): fault for fault in group}
+    try:
+        run(session, root, setting, Saboteur(session, plan, ()), weights)
+    except (IndexError, RuntimeError) as error:
+        if len(group) == 1:
+            print(f"  {root.name} {group[0].kind} at {group[0].node} stops the model: {error}")
+            return [], 0
+        judged = [plant(session, root, setting, [fault], weights) for fault in group]
+        return [row for rows, _ in judged for row in rows], sum(wrong for _, wrong in judged)
+    return judge_group(root, group, weights)
 
 
 def judge_group(root: Path, group: list[Fault], weights: str) -> tuple[list[Row], int]:
@@ -218,6 +244,65 @@ def judge_group(root: Path, group: list[Fault], weights: str) -> tuple[list[Row]
         print(f"? {weights:24} {describe(row)}", flush=True)
     print(f"  {root.name}: {seconds:.1f} s", flush=True)
     return judged, len(others)
+
+
+def programs(pattern: str, folder: Path, wanted: int, delete: bool, seed: int) -> tuple[int, list[Row]]:
+    """Plant faults into programs and verify against float32; return the number of misses and false alarms, and rows."""
+    sessions = selected(pattern)
+    random.Random(seed).shuffle(sessions)
+    judged: list[Row] = []
+    used: Counter[str] = Counter()
+    false = 0
+    for i, entry in enumerate(sessions):
+        count = (wanted - len(judged)) // (len(sessions) - i)
+        model, _, mode = entry
+        golden = make_dumps(folder, model, "float32", mode, settings_of(model, "float32", mode)[:1])[0]
+        setting, scratch = settings_of(*entry)[1], folder / f".{'-'.join(entry)}"
+        shutil.rmtree(scratch, ignore_errors=True)
+        survey_ = Editor([])
+        numbers = dump_program(entry, setting, scratch / "right", survey_)
+        drawn = draw(survey_.found, used, count, random.Random(f"{entry} {seed}"))
+        for first in range(0, len(drawn), 3):
+            group, root = drawn[first : first + 3], folder / f"{'-'.join(entry)}.program{first}"
+            shutil.rmtree(root, ignore_errors=True)
+            try:
+                edited = dump_program(entry, setting, root, Editor(group))
+            except (IndexError, RuntimeError) as error:
+                print(f"  {root.name} {', '.join(fault.kind for fault in group)}: stops the model: {error}")
+                continue
+            graphs = [(edited[fault.position], numbers[fault.position]) for fault in group]
+            found, wrong = judge_programs(root, scratch / "right", golden, group, graphs)
+            judged += found
+            false += wrong
+            if delete and wrong == 0 and all(row["found"] for row in found):
+                shutil.rmtree(root)
+        shutil.rmtree(scratch)
+    missed = sum(not row["found"] for row in judged)
+    counts = Counter(row["fault"]["kind"] for row in judged)
+    print("\n" + ", ".join(f"{kind} {n}" for kind, n in counts.most_common()))
+    print(f"{len(judged)} faults planted into programs, {missed} missed, {false} others accused")
+    return missed + false, judged
+
+
+def judge_programs(
+    root: Path, right: Path, golden: Path, group: list[ProgramFault], graphs: list[tuple[int, int]]
+) -> tuple[list[Row], int]:
+    """Verify one edited program; return a row for each fault, and the number of other operators that are accused."""
+    rows, seconds = verify(root, golden)
+    accused = {(row["graph"], row["node"]): row for row in rows if row["verdict"] in ACCUSED}
+    judged = []
+    for fault, (graph, before) in zip(group, graphs, strict=True):
+        named = [accused.pop((graph, node)) for node in fault.nodes if (graph, node) in accused]
+        if not named and bits_of(root, graph, fault.result) == bits_of(right, before, fault.node):
+            print(f"  {root.name} {fault.kind} at {fault.node} changed no bit")
+            continue
+        shown = named or [row for row in rows if (row["graph"], row["node"]) == (graph, fault.result)]
+        judged.append({**shown[0], "found": bool(named), "fault": {**asdict(fault), "nodes": sorted(fault.nodes)}})
+        print(f"{'  ' if named else '! '}{fault.kind:24} {describe(shown[0])}", flush=True)
+    for row in accused.values():
+        print(f"? {'':24} {describe(row)}", flush=True)
+    print(f"  {root.name}: {seconds:.1f} s", flush=True)
+    return judged, len(accused)
 
 
 def print_kinds(judged: list[Row], unchanged: Counter[str]) -> None:
@@ -254,13 +339,15 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--clean", action="store_true")
     parser.add_argument("--faults", type=int, metavar="N")
+    parser.add_argument("--programs", type=int, metavar="N")
+    parser.add_argument("--seed", type=int, default=1, help="draws other faults")
     parser.add_argument("--speed", action="store_true")
     parser.add_argument("--only", default="*")
     parser.add_argument("--keep", metavar="FOLDER", help="keep the dumps, and use those that exist")
     parser.add_argument("--json", metavar="FILE", help="write all operators, or all planted faults")
     options = parser.parse_args()
-    if not (options.clean or options.speed or options.faults is not None):
-        parser.error("nothing to do: use --clean, --faults N or --speed")
+    if not (options.clean or options.speed or options.faults or options.programs):
+        parser.error("nothing to do: use --clean, --faults N, --programs N or --speed")
     torch.set_num_threads(1)
     logging.disable(logging.WARNING)
     warnings.simplefilter("ignore")
@@ -268,9 +355,10 @@ def main() -> int:
     with kept_or_temporary(options.keep) as folder:
         if options.clean:
             status, rows = clean(options.only, folder, options.keep is None)
-        if options.faults is not None:
-            missed, rows = faults(options.only, folder, options.faults, options.keep is None)
-            status += missed
+        for count, plant_all in ((options.faults, faults), (options.programs, programs)):
+            if count:
+                missed, rows = plant_all(options.only, folder, count, options.keep is None, options.seed)
+                status += missed
         if options.speed:
             status += not speed(folder)
     print(f"{time.perf_counter() - began:.0f} s")

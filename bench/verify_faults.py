@@ -380,7 +380,8 @@ class Saboteur:
         targets: dict[Node, Any] = {}
         graph.record  # noqa: B018  the record is that of the right graph
         for node, flags in zip(graph.gm.graph.nodes, graph.record.flags, strict=True):
-            if isinstance(node.target, torch._ops.OpOverload) and not flags & {"mutates", "undefined"}:
+            is_known = isinstance(node.target, torch._ops.OpOverload) and node.target.namespace == "aten"
+            if is_known and not flags & {"mutates", "undefined"}:
                 targets[node] = node.target
                 node.target = self.operator(node, position)
         try:
@@ -444,10 +445,13 @@ def state(session: Session, name: str) -> Iterator[None]:
             for parameter in session.model.parameters():
                 if parameter.dim() == 2:
                     parameter *= 100
-    yield
-    session.model.load_state_dict(kept)
-    for key, value in inputs.items():
-        session.inputs[key].copy_(value)
+    try:
+        yield
+    finally:
+        session.model.load_state_dict(kept)
+        session.model.zero_grad()
+        for key, value in inputs.items():
+            session.inputs[key].copy_(value)
 
 
 def run(session: Session, root: Path, setting: Setting, saboteur: Saboteur, weights: str) -> None:
@@ -461,16 +465,16 @@ def run(session: Session, root: Path, setting: Setting, saboteur: Saboteur, weig
 
 
 def draw_faults(
-    found: dict[str, list[tuple[int, str, str]]], used: Counter[str], count: int, draw: random.Random
-) -> list[Fault]:
-    """Choose places for the kinds that are rarest so far, at most one fault a node."""
+    found: dict[str, list[tuple[int, str, str]]], used: Counter[str], taken: set[tuple[int, str]], count: int,
+    draw: random.Random,
+) -> list[Fault]:  # fmt: skip
+    """Choose places that are not taken for the kinds that are rarest so far, at most one fault a node."""
     faults: list[Fault] = []
-    taken: set[tuple[int, str]] = set()
+    here: Counter[str] = Counter()
     while len(faults) < count:
         open_kinds = {
             kind: [place for place in places if place[:2] not in taken] for kind, places in sorted(found.items())
         }
-        here = Counter(fault.kind for fault in faults)
         kinds = [kind for kind, places in open_kinds.items() if places]
         if not kinds:
             break
@@ -478,5 +482,6 @@ def draw_faults(
         position, node, operator = draw.choice(open_kinds[kind])
         taken.add((position, node))
         used[kind] += 1
+        here[kind] += 1
         faults.append(Fault(kind, position, node, operator, draw.randrange(1 << 30)))
     return faults

@@ -45,6 +45,7 @@ typedef struct fxtap_rounding_error {
     uint64_t misrounded;  /* saved is not the dtype's number that is nearest to the reference, ties to even */
     uint64_t up, down;    /* misrounded: saved is above, below that number */
     uint64_t unexplained; /* misrounded, and arithmetic in the precision in which kernels compute does not explain it */
+    uint64_t unfaithful;  /* unexplained, and a spacing or more off: not next to the reference */
     uint64_t outliers;    /* |saved - reference| exceeds the allowance many times */
     uint64_t special;     /* NaN or infinite on one side, or infinities of different signs */
     uint64_t zero_signs;  /* both are zero after rounding, with different signs */

@@ -214,7 +214,9 @@ static void add_misrounded(fx_rounding *rounding, const scaled *s, double saved,
     /* Up to half a spacing from `saved` rounds to it; the spacing is that of the larger of the two numbers. */
     double half = rounding->unit * fmax(1, power_at(rounding->format, saved) / s->power);
     double distance = s->error - half;
-    out->unexplained += distance > 0 && square(distance) > square(FX_ROUNDING_REACH) * s->inner_square;
+    bool is_unexplained = distance > 0 && square(distance) > square(FX_ROUNDING_REACH) * s->inner_square;
+    out->unexplained += is_unexplained;
+    out->unfaithful += is_unexplained && distance >= half;
 }
 
 /* Linear counting (Whang, Vander-Zanden, Taylor 1990): of m bits, e^(-k/m) stay zero after k distinct hashes. */

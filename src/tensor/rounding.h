@@ -12,6 +12,7 @@
  *
  *  - misrounded: s is not r rounded to nearest, ties to even.
  *  - unexplained: misrounded, and s could not be the rounding of any number within FX_ROUNDING_REACH inner of r.
+ *  - unfaithful: unexplained, and s is not one of the two numbers next to r.
  *  - outlier: |s - r| > FX_ROUNDING_REACH allow.
  *  - An element whose spread is not finite can be misrounded, but is not measured in size.
  *  - Where r is finite and s or r rounded is not, the first number beyond the dtype's range stands for the overflow;

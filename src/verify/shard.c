@@ -7,14 +7,14 @@
 #include "util/memory.h"
 #include "verify/verification.h"
 
-#define MAGIC 0x7672657661746c02u /* and a version */
+#define MAGIC 0x7672657661746c03u /* and a version */
 #define RESULT_BYTES_MIN 64
 
 static void error_fields(fx_codec *c, fxtap_rounding_error *error)
 {
-    uint64_t *const counts[] = {&error->count,         &error->misrounded,      &error->up,      &error->down,
-                                &error->unexplained,   &error->outliers,        &error->special, &error->zero_signs,
-                                &error->max_ulp_index, &error->max_ratio_index, &error->distinct};
+    uint64_t *const counts[] = {&error->count,         &error->misrounded,      &error->up,       &error->down,
+                                &error->unexplained,   &error->outliers,        &error->special,  &error->zero_signs,
+                                &error->max_ulp_index, &error->max_ratio_index, &error->distinct, &error->unfaithful};
     double *const numbers[] = {&error->max_ulp, &error->max_ratio, &error->rms_error, &error->rms_allowance,
                                &error->ratio,   &error->bias,      &error->bias_error};
     for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {

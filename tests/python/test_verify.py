@@ -1,6 +1,7 @@
 """`fxtap.verify` on dumps of small models: right operators are not accused, a wrong one is found."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from torch.testing._internal.common_methods_invocations import op_db
 import fxtap
 from dumps import dumping, run
 from fxtap import _core
-from fxtap.verification import judging
+from fxtap.verification import judging, random_checks
 from planted import Planted
 from test_op_db import dumped, samples, traced
 
@@ -118,6 +119,59 @@ def test_a_wrong_change_in_place_is_found(tmp_path: Path) -> None:
     assert [(row["target"], row["slot"]) for row in wrong] == [("aten._foreach_add_.Scalar", "INOUT.0.0")]
 
 
+def test_a_lost_sign_of_zero_is_found_in_a_cast(tmp_path: Path) -> None:
+    planted = Planted.of(lambda x: (x.bfloat16() * 0).float() + 1, torch.linspace(-1, 1, 64))
+    place = next(place for place in planted.places() if place.node == "_to_copy_1")
+    planted.run(tmp_path, place, torch.abs)
+    assert accused(fxtap.verify(tmp_path)) == [("aten._to_copy.default", "biased", "sign of zero")]
+
+
+def test_grouped_products(tmp_path: Path) -> None:
+    """Products of groups of rows, for which torch has no kernel in float64: over rows, columns and inner dimensions."""
+    ends = torch.tensor([16, 16, 48], dtype=torch.int32)
+    a, b, stacked = torch.randn(48, 32), torch.randn(32, 48), torch.randn(3, 32, 16)
+    grouped = torch.ops.aten._grouped_mm.default
+    arguments = [t.bfloat16() for t in (a, b, stacked)]
+
+    def products(a: torch.Tensor, b: torch.Tensor, stacked: torch.Tensor) -> Any:
+        return grouped(a, stacked, ends), grouped(b, a, ends), grouped(stacked.mT, b, ends)
+
+    planted = Planted.of(products, *arguments)
+    planted.run(tmp_path / "right")
+    verification = fxtap.verify(tmp_path / "right")
+    assert accused(verification) == []
+    assert verification.counts["not replayed"] == 0
+    places = planted.places()
+    planted.run(tmp_path / "wrong", places[-1], one_element)
+    assert [row["target"] for row in fxtap.verify(tmp_path / "wrong").wrong] == ["aten._grouped_mm.default"]
+
+
+def filled(x: torch.Tensor, index: torch.Tensor) -> Any:
+    """Write some rows of fresh memory, and compute with all."""
+    made = x.new_empty(6, 5).index_put((index,), x)
+    return made + x[0], made.sum(0), made.t().contiguous()
+
+
+def put_one_row_less(x: torch.Tensor, indices: list[torch.Tensor], values: torch.Tensor) -> torch.Tensor:
+    result = x.clone()
+    result[indices[0][1:]] = values[1:]
+    return result
+
+
+def test_operators_on_undefined_memory_are_replayed_with_what_it_held(tmp_path: Path) -> None:
+    x, index = torch.randn(4, 5), torch.tensor([4, 0, 3, 1])
+    run(tmp_path / "right", filled, x, index)
+    verification = fxtap.verify(tmp_path / "right")
+    assert accused(verification) == []
+    skipped = [row["target"] for row in verification.operators if row["verdict"] == "not replayed"]
+    assert skipped == ["aten.new_empty.default"]
+    assert any(t.undefined_count for t in fxtap.open(tmp_path / "right").tensors(io="OUTPUT") if "add" in t.node)
+    with torch.library._scoped_library("aten", "IMPL") as library:
+        library.impl("index_put", put_one_row_less, "CPU")
+        run(tmp_path / "wrong", filled, x, index)
+    assert [row["target"] for row in fxtap.verify(tmp_path / "wrong").wrong] == ["aten.index_put.default"]
+
+
 def drawn(x: torch.Tensor) -> Any:
     return (torch.nn.functional.dropout(x, 0.3), torch.bernoulli(torch.full_like(x, 0.2)), torch.rand_like(x),
             torch.randn_like(x), torch.randint(3, 9, (500,)), torch.randperm(40), x.clone().uniform_(-1))  # fmt: skip
@@ -129,6 +183,49 @@ def test_random_operators_are_checked_for_what_can_be(tmp_path: Path) -> None:
     assert accused(verification) == []
     plausible = {row["target"].split(".")[1] for row in verification.operators if row["reason"].startswith("random")}
     assert {"native_dropout", "bernoulli", "rand_like", "randn_like", "randint", "randperm"} <= plausible
+
+
+def drawn_from_distributions(x: torch.Tensor) -> Any:
+    weights = torch.tensor([[0.0, 1.0, 2.0, 3.0], [1.0, 0.0, 0.0, 1.0]])
+    return (torch.ops.aten.exponential(x, 2.0), torch.ops.aten.geometric(x, 0.3), torch.poisson(x.abs() * 3),
+            torch.ops.aten.log_normal(x, 0.5, 1.5), torch.multinomial(weights, 2),
+            torch.multinomial(weights, 50, replacement=True))  # fmt: skip
+
+
+WRONG_DRAWS: dict[str, tuple[Callable[[torch.Tensor], torch.Tensor], str]] = {
+    "exponential": (lambda r: -r, "values below 0, or not finite"),
+    "geometric": (lambda r: r + 1, "implausible mean"),
+    "poisson": (lambda r: r + 0.5, "values that are not whole"),
+    "log_normal": (lambda r: r * 3, "implausible mean"),
+    "multinomial": (lambda r: r * 0 + 1, "values of weight 0"),
+}
+
+
+def dump_draws(root: Path) -> None:
+    dump = _core.Dump(str(root))
+    x = torch.randn(40, 50, generator=torch.Generator().manual_seed(1))
+    torch.manual_seed(2)
+    dumped(make_fx(drawn_from_distributions)(x), [x], dump)
+    dump.close()
+
+
+def test_draws_from_distributions_are_plausible(tmp_path: Path) -> None:
+    dump_draws(tmp_path)
+    verification = fxtap.verify(tmp_path)
+    assert accused(verification) == []
+    plausible = {row["target"].split(".")[1] for row in verification.operators if row["reason"].startswith("random")}
+    assert plausible == WRONG_DRAWS.keys()
+
+
+@pytest.mark.parametrize("name", WRONG_DRAWS)
+def test_wrong_draws_are_found(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    change, reason = WRONG_DRAWS[name]
+    check = random_checks._CHECKS[name]
+    dump_draws(tmp_path)
+    monkeypatch.setattr(
+        random_checks, "_CHECKS", {name: lambda drawn: check(replace(drawn, values=change(drawn.values)))}
+    )
+    assert {row["reason"] for row in fxtap.verify(tmp_path).wrong} == {reason}
 
 
 @pytest.mark.parametrize(

@@ -134,6 +134,17 @@ def test_autocast(golden: Path, tmp_path: Path) -> None:
     assert found.verdict == "nothing wrong", accused(found)
 
 
+def test_another_scale_of_masked_attention(tmp_path: Path) -> None:
+    q, k, v = torch.randn(3, 2, 4, 24, 16, generator=torch.Generator().manual_seed(5))
+    mask = torch.ones(24, 24, dtype=torch.bool).tril()
+    attend = torch.nn.functional.scaled_dot_product_attention
+    for name, size in (("golden", 16), ("target", 17)):
+        planted = Planted.of(lambda q, k, v, size=size: attend(q, k, v, attn_mask=mask, scale=size**-0.5), q, k, v)
+        planted.run(tmp_path / name)
+    wrong = fxtap.verify(tmp_path / "target", against=tmp_path / "golden").wrong
+    assert [row["reason"].partition(":")[0] for row in wrong] == ["scale"]
+
+
 def test_exact_chain(golden: Path, tmp_path: Path) -> None:
     """In bfloat16 the final distance is the rounding's; a program that differs is much further from the exact value."""
     right = fxtap.verify(dump(tmp_path / "b", torch.bfloat16), against=golden, exact=True).operators[-1]["distances"]

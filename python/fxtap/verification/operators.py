@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from torch import Tensor
 from torch._ops import OpOverload
 
 __all__ = ["NotReplayedError", "Operator", "find_operator"]
@@ -54,9 +55,13 @@ _EXACT = _names(
     "alias as_strided cat chunk clone contiguous detach diagonal expand flatten flip gather index index_select "
     "masked_select movedim narrow permute repeat reshape roll select slice split split_with_sizes squeeze stack t "
     "take tile transpose tril triu unbind unfold unsqueeze view where _reshape_alias _unsafe_index _unsafe_view "
-    "constant_pad_nd diag_embed lift_fresh_copy slice_scatter select_scatter diagonal_scatter"
+    "constant_pad_nd diag_embed lift_fresh_copy slice_scatter select_scatter diagonal_scatter embedding "
+    "slice_backward select_backward"
 )
 """Operators that move elements without a change: run in the saved precision, and compared bit by bit."""
+
+_POINTWISE = _names("_to_copy to convert_element_type copy hardswish hardswish_backward softplus_backward")
+"""Operators that are pointwise but not tagged so by torch."""
 
 _NATIVE = _names("nan_to_num nextafter frexp view_dtype _assert_async")
 """Operators whose meaning depends on the dtype itself: run in it."""
@@ -149,17 +154,39 @@ def _base_name(overload: OpOverload) -> str:
     return name[:-1] if name.endswith("_") and not name.endswith("__") else name
 
 
+def _grouped_mm(
+    self: Tensor, mat2: Tensor, offs: Tensor | None = None, bias: Tensor | None = None, out_dtype: Any = None
+) -> Tensor:
+    """Call `aten._grouped_mm`, or compute its products of groups of rows in float64, for which torch has no kernel."""
+    if self.dtype is not torch.float64 or offs is None or bias is not None:
+        result: Tensor = torch.ops.aten._grouped_mm(self, mat2, offs, bias, out_dtype)
+        return result
+    ends = offs.tolist()
+    groups = [slice(begin, end) for begin, end in zip([0, *ends], ends, strict=False)]
+    if self.dim() == 2 and mat2.dim() == 2:
+        return torch.stack([self[:, group] @ mat2[group] for group in groups])
+    if self.dim() == 2:
+        return torch.cat([self[group] @ mat2[i] for i, group in enumerate(groups)])
+    return torch.cat([self[i] @ mat2[:, group] for i, group in enumerate(groups)], 1)
+
+
+_OWN: dict[str, Callable[..., Any]] = {"_grouped_mm": _grouped_mm}
+"""Called in place of torch's operator."""
+
+
 def _describe(overload: OpOverload) -> Operator:
     schema, name = overload._schema, _base_name(overload)
     written = {a.name for a in schema.arguments if a.alias_info is not None and a.alias_info.is_write}
     views = [r.alias_info for r in schema.returns]
     plain = name.removesuffix("_copy")
     return Operator(
-        function=overload,
+        function=_OWN.get(name, overload),
         name=name,
         arguments=tuple((a.name, str(a.type)) for a in schema.arguments),
         written=frozenset(written),
-        is_pointwise=torch.Tag.pointwise in overload.tags or _has_pointwise_form(name.removeprefix("_foreach_")),
+        is_pointwise=name in _POINTWISE
+        or torch.Tag.pointwise in overload.tags
+        or _has_pointwise_form(name.removeprefix("_foreach_")),
         is_random=torch.Tag.nondeterministic_seeded in overload.tags,
         is_view=any(alias is not None and not alias.is_write for alias in views),
         is_exact=not written and plain in _EXACT and overload._overloadname not in ("dtype",),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -163,10 +163,59 @@ def _dropout(drawn: Drawn) -> str:
     return "" if mask is not None or not bool((source != 0).all()) else _check_mask(kept, 1 - p)
 
 
+def _check_mean(drawn: Drawn, lowest: float, mean: float | Tensor, variance: float | Tensor, *, whole: bool) -> str:
+    values = drawn.values.to(torch.float64)
+    if not bool(((values >= lowest) & values.isfinite()).all()):
+        return f"values below {lowest:g}, or not finite"
+    if whole and not torch.equal(values, values.round()):
+        return "values that are not whole"
+    is_plausible = _mean_is_plausible(values, mean, variance, _unit(drawn.dtype) * float(values.abs().mean()))
+    return "" if values.numel() == 0 or is_plausible else "implausible mean"
+
+
+def _exponential(drawn: Drawn) -> str:
+    mean = 1 / drawn.number("lambd", 1.0)
+    return _check_mean(drawn, 0, mean, mean * mean, whole=False)
+
+
+def _geometric(drawn: Drawn) -> str:
+    p = drawn.number("p", 0.5)
+    return _check_mean(drawn, 1, 1 / p, (1 - p) / p**2, whole=True)
+
+
+def _poisson(drawn: Drawn) -> str:
+    rate = drawn.tensor("self")
+    if rate is None:
+        raise NotReplayedError("random")
+    return _check_mean(drawn, 0, rate, rate, whole=True)
+
+
+def _log_normal(drawn: Drawn) -> str:
+    if not bool((drawn.values >= 0).all()):
+        return "values below 0"
+    given = {"mean": 1.0, "std": 2.0} | {name: value for name, value in drawn.given.items() if value is not None}
+    return _normal(replace(drawn, values=drawn.values.to(torch.float64).log(), given=given))
+
+
+def _multinomial(drawn: Drawn) -> str:
+    weights, index = drawn.tensor("self"), drawn.values.to(torch.int64)
+    if weights is None:
+        raise NotReplayedError("random")
+    if index.numel() and not (int(index.min()) >= 0 and int(index.max()) < weights.shape[-1]):
+        return f"values outside 0 to {weights.shape[-1] - 1}"
+    if not bool((weights.gather(-1, index) > 0).all()):
+        return "values of weight 0"
+    ordered = index.sort(-1).values
+    repeats = bool((ordered[..., 1:] == ordered[..., :-1]).any())
+    return "values drawn twice" if repeats and not drawn.given.get("replacement") else ""
+
+
 _CHECKS: dict[str, Callable[[Drawn], str]] = {
     "native_dropout": _dropout, "dropout": _dropout, "bernoulli": _bernoulli, "rand": _uniform, "rand_like": _uniform,
     "uniform": _uniform, "randn": _normal, "randn_like": _normal, "normal": _normal, "normal_functional": _normal,
     "randint": _integers, "randint_like": _integers, "randperm": _permutation,
+    "exponential": _exponential, "geometric": _geometric, "poisson": _poisson, "log_normal": _log_normal,
+    "multinomial": _multinomial,
 }  # fmt: skip
 
 

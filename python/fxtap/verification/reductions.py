@@ -70,7 +70,9 @@ def _per_channel(tensors: Sequence[Tensor], _result: Tensor) -> int:
 
 
 _TABLE: dict[str, Callable[[Sequence[Tensor], Tensor], int]] = {
-    **dict.fromkeys(("mm", "bmm", "mv", "dot", "vdot", "linear", "matmul", "_int_mm", "inner"), _product),
+    **dict.fromkeys(
+        ("mm", "bmm", "mv", "dot", "vdot", "linear", "matmul", "_int_mm", "inner", "_grouped_mm"), _product
+    ),
     **dict.fromkeys(("addmm", "baddbmm", "addmv", "_addmm_activation"), _sum_and_product),
     "addbmm": _batched_sum,
     **dict.fromkeys(("convolution", "_convolution", "conv1d", "conv2d", "conv3d", "mkldnn_convolution"), _convolution),

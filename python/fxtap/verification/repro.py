@@ -57,15 +57,9 @@ class Writer:
         if is_random(self.operator, self.arguments):
             raise NotReplayedError("random")
         self.inputs: dict[str, Saved] = {}
-        self.results = {self._slot(call, row): call.saved(row) for row in call.results}
+        self.results = {call.slots.place(row): call.saved(row) for row in call.results}
         if not self.results:
             raise NotReplayedError("none of its results was dumped")
-
-    @staticmethod
-    def _slot(call: Call, row: int) -> tuple[str, str]:
-        if call.slots.field(row, "undefined_count"):
-            raise NotReplayedError("undefined memory")
-        return call.slots.place(row)
 
     def tensors(self) -> Iterator[tuple[str, Saved]]:
         """Return names and tensors of inputs and results."""
