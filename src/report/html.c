@@ -134,6 +134,7 @@ static void name(fxtap_json *json, const fxtap_pair *pair)
     fxtap_buffer_printf(&usual, "%s-%s.%s.%s", pair->node, pair->operator_name, fx_io_name(pair->io), pair->position);
     bool is_usual = fxtap_buffer_status(&usual) == FXTAP_OK && strcmp(usual.bytes, pair->name) == 0;
     fxtap_json_string(json, NULL, is_usual ? NULL : pair->name);
+    json->out->status = usual.status != FXTAP_OK ? usual.status : json->out->status;
     fxtap_buffer_clear(&usual);
 }
 

@@ -131,7 +131,7 @@ static void flow_item(flow *f, uint64_t value, const char *name)
     } else if (!f->is_first) {
         fxtap_buffer_text(f->page->out, " ");
     }
-    fxtap_buffer_append(f->page->out, item.length > 0 ? item.bytes : "", item.length);
+    fxtap_buffer_text(f->page->out, fx_page_scratch_text(f->page, &item));
     f->column += (int32_t)item.length + 2;
     f->is_first = false;
     fxtap_buffer_clear(&item);
@@ -228,10 +228,11 @@ static void surplus_steps(const fx_page *p, bool is_golden)
             fxtap_buffer_printf(&line, "%s%" PRId64, n > 1 ? ", " : "", step);
         }
     }
-    if (n > 0 && fxtap_buffer_status(&line) == FXTAP_OK) {
+    if (n > 0) {
         fx_page_label(p, "");
-        fxtap_buffer_printf(p->out, "all of step%s %s%s, which %s did not run\n", n > 1 ? "s" : "", line.bytes,
-                            n > SHOWN_STEPS ? ", ..." : "", is_golden ? "target" : "golden");
+        fxtap_buffer_printf(p->out, "all of step%s %s%s, which %s did not run\n", n > 1 ? "s" : "",
+                            fx_page_scratch_text(p, &line), n > SHOWN_STEPS ? ", ..." : "",
+                            is_golden ? "target" : "golden");
     }
     fxtap_buffer_clear(&line);
 }

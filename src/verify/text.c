@@ -96,16 +96,6 @@ static void not_replayed(const fx_page *p, const fxtap_verification *v)
     }
 }
 
-/* The text of a scratch buffer; "" if it failed, and then the page has failed. */
-static const char *text_of(const fx_page *p, const fxtap_buffer *scratch)
-{
-    if (fxtap_buffer_status(scratch) != FXTAP_OK) {
-        p->out->status = scratch->status;
-        return "";
-    }
-    return scratch->length > 0 ? scratch->bytes : "";
-}
-
 /* Prints what `write` does, wrapped after `indent` columns. */
 static void wrapped(const fx_page *p, const fxtap_verification *v, int32_t indent,
                     void (*write)(const fx_page *p, const fxtap_verification *v))
@@ -115,7 +105,7 @@ static void wrapped(const fx_page *p, const fxtap_verification *v, int32_t inden
     fx_page scratch = *p;
     scratch.out = &line;
     write(&scratch, v);
-    fx_page_wrapped(p, text_of(p, &line), indent);
+    fx_page_wrapped(p, fx_page_scratch_text(p, &line), indent);
     fxtap_buffer_clear(&line);
     fxtap_buffer_text(p->out, "\n");
 }
@@ -260,7 +250,7 @@ static void shape_line(const fx_page *p, const fxtap_verify_result *result)
     shape_sentence(&line, result);
     lean_sentence(&line, &result->error);
     fx_page_label(p, "shape");
-    fx_page_wrapped(p, text_of(p, &line), 10);
+    fx_page_wrapped(p, fx_page_scratch_text(p, &line), 10);
     fxtap_buffer_clear(&line);
     fxtap_buffer_text(p->out, "\n");
 }
@@ -407,7 +397,7 @@ static void also_line(const fx_page *p, const fxtap_verify_result *result)
     fxtap_buffer_text(&line, ": ");
     in_short(&scratch, result);
     fxtap_buffer_text(p->out, "  ");
-    fx_page_text(p, text_of(p, &line), p->width - 12, false);
+    fx_page_text(p, fx_page_scratch_text(p, &line), p->width - 12, false);
     fxtap_buffer_text(p->out, "\n");
     fxtap_buffer_clear(&line);
 }
