@@ -1,13 +1,17 @@
 /* cmd_compare.c - fxtap compare: finds the first operator that went wrong, and reports every pair. */
 #include "command.h"
 
+#include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "fxtap/compare.h"
 #include "fxtap/graph.h"
 #include "options.h"
+#include "python.h"
 #include "reports.h"
 
 typedef struct request {
@@ -18,6 +22,8 @@ typedef struct request {
     const char *shard; /* "K/N" */
     int64_t n_threads; /* -1: not given */
     bool across_ranks;
+    bool verify;
+    const char *python;
     const char *merge_path; /* a folder of shards 0, 1, 2 ... to merge instead of comparing */
     const char *out_path;   /* where to write a shard */
     char **inputs;
@@ -55,6 +61,9 @@ static int check_request(request *r)
     }
     if (r->n_inputs > 2 || (r->across_ranks && r->n_inputs > 1)) {
         return usage_error("compare", "too many paths: '%s'", r->inputs[r->across_ranks ? 1 : 2]);
+    }
+    if (r->verify && r->across_ranks) {
+        return usage_error("compare", "--verify and --across-ranks do not go together");
     }
     if (r->n_inputs < wanted) {
         return usage_error(
@@ -109,18 +118,103 @@ static fxtap_status compare_dumps(const request *r, fxtap_report **out)
     return status;
 }
 
-static fxtap_status print_report(const void *report, const fxtap_report_options *options, fxtap_buffer *out)
+/* ---- verifying ---- */
+
+typedef struct answers {
+    fxtap_report *report;
+    fxtap_verification *verification; /* NULL: not requested */
+} answers;
+
+/* A descriptor that Python inherits, from which it reads the report; -1 after an error message. */
+static int pass_report(const fxtap_report *report)
 {
-    return fxtap_report_print(report, options, out);
+    void *bytes;
+    size_t n_bytes;
+    if (fxtap_report_serialise(report, &bytes, &n_bytes) != FXTAP_OK) {
+        report_library_error();
+        return -1;
+    }
+    FILE *file = tmpfile();
+    bool is_written = file != NULL && fwrite(bytes, 1, n_bytes, file) == n_bytes && fflush(file) == 0;
+    int fd = is_written && fseek(file, 0, SEEK_SET) == 0 ? dup(fileno(file)) : -1;
+    if (fd < 0) {
+        report_error("cannot write a temporary file: %s", strerror(errno));
+    }
+    if (file != NULL) {
+        fclose(file);
+    }
+    fxtap_free(bytes);
+    return fd;
 }
 
-static int write_reports(const request *r, const fxtap_report *report)
+static void make_line(const request *r, int report_fd, python_line *line)
 {
-    int result = reports_write(&r->reports, print_report, report);
-    if (result == EXIT_TROUBLE || fxtap_report_count(report, FXTAP_UNREADABLE) > 0) {
+    const fxtap_compare_options *o = &r->options;
+    python_begin(line, r->python);
+    python_add_command(line, "verify-shard");
+    python_add_number(line, "--report-fd", report_fd);
+    python_add_number(line, "--golden-run", o->golden_run);
+    python_add_number(line, "--run", o->target_run);
+    python_add_number(line, "--rank", o->target_rank);
+    python_add_number(line, "--graph", o->target_graph);
+    python_add_number(line, "--step", o->target_step);
+    python_add_text(line, "--op", o->pattern);
+    python_add_number(line, "--jobs", r->n_threads);
+    python_add_text(line, "--against", r->inputs[0]);
+    python_add_text(line, "--target", r->inputs[r->n_inputs - 1]);
+}
+
+/* Verifies the target against golden with the report's pairs. EXIT_SAME, or EXIT_TROUBLE after an error message. */
+static int verify(const request *r, answers *a)
+{
+    shard_list shards = {0};
+    int fd = pass_report(a->report);
+    int result = EXIT_TROUBLE;
+    if (fd >= 0) {
+        python_line line;
+        make_line(r, fd, &line);
+        result = python_verify(&line, &shards);
+        python_clear(&line);
+        close(fd);
+    }
+    if (result == EXIT_SAME && !shards_verification(&shards, &a->verification)) {
+        result = EXIT_TROUBLE;
+    }
+    if (result == EXIT_SAME && fxtap_report_verify(a->report, a->verification) != FXTAP_OK) {
+        result = report_library_error();
+    }
+    shards_clear(&shards);
+    return result;
+}
+
+static fxtap_status print_answers(const void *context, const fxtap_report_options *options, fxtap_buffer *out)
+{
+    const answers *a = context;
+    return a->verification == NULL ? fxtap_report_print(a->report, options, out)
+                                   : fxtap_report_print_verified(a->report, a->verification, options, out);
+}
+
+/* 0: nothing is wrong, also if all that differs is rounding. */
+static int exit_status(const answers *a)
+{
+    int verified = a->verification == NULL ? EXIT_SAME : verification_status(a->verification);
+    if (fxtap_report_count(a->report, FXTAP_UNREADABLE) > 0 || verified == EXIT_TROUBLE) {
         return EXIT_TROUBLE;
     }
-    return fxtap_report_verdict(report) == FXTAP_DIFFERENT ? EXIT_DIFFERENT : EXIT_SAME;
+    bool differs = fxtap_report_verdict(a->report) == FXTAP_DIFFERENT && !fxtap_report_is_rounding(a->report);
+    return differs || verified != EXIT_SAME ? EXIT_DIFFERENT : EXIT_SAME;
+}
+
+static int write_reports(const request *r, fxtap_report *report)
+{
+    answers a = {.report = report};
+    int result = r->verify ? verify(r, &a) : EXIT_SAME;
+    if (result == EXIT_SAME) {
+        result = reports_write(&r->reports, print_answers, &a);
+        result = result == EXIT_TROUBLE ? result : exit_status(&a);
+    }
+    fxtap_verification_free(a.verification);
+    return result;
 }
 
 static int write_shard(const request *r, const fxtap_report *report)
@@ -214,6 +308,10 @@ int cmd_compare(int argc, char **argv)
         {0, "fail-fast", OPTION_FLAG, &o->fail_fast, NULL, "stop at the first tensor that differs"},
         {0, "read-all", OPTION_FLAG, &o->read_all, NULL, "read every file, also where recorded hashes agree"},
         {0, "threads", OPTION_INT, &r.n_threads, "N", "default: as many as there are processors"},
+        {0, "verify", OPTION_FLAG, &r.verify, NULL,
+         "also run TARGET's operators again: is one wrong, or\n"
+         "is it rounding? (man fxtap-verify)"},
+        {0, "python", OPTION_TEXT, &r.python, "FILE", "for --verify: the interpreter; as for fxtap run"},
         {0, "explain", OPTION_TEXT, &o->explain, "NODE",
          "say why it is paired as it is, and which others\n"
          "were close"},
@@ -233,7 +331,8 @@ int cmd_compare(int argc, char **argv)
         .options = options,
         .n_options = sizeof options / sizeof *options,
         .more = "Exit status: 0 the same, or close; 1 different; 2 trouble (also where a file\n"
-                "could not be read).\n",
+                "could not be read). With --verify 0 also if all that differs is rounding, 1 also\n"
+                "if an operator is wrong, 2 also if nothing could be run again.\n",
     };
     int first, status;
     if (!options_parse(&usage, argc, argv, &first, &status)) {

@@ -14,6 +14,7 @@
 typedef struct request {
     selection chosen;
     const char *against;
+    const char *graph_from;
     bool exact;
     int64_t n_jobs, n_threads; /* -1: not given */
     const char *python;
@@ -59,30 +60,13 @@ static void make_line(const request *r, python_line *line)
     python_add_number(line, "--step", r->chosen.step);
     python_add_text(line, "--op", r->chosen.pattern);
     python_add_text(line, "--against", r->against);
+    python_add_text(line, "--graph-from", r->graph_from);
     python_add_number(line, "--jobs", r->n_jobs);
     python_add_number(line, "--threads", r->n_threads);
     if (r->exact) {
         python_add(line, "--exact");
     }
     python_add_text(line, "--target", r->target);
-}
-
-/* Runs Python; `out` gets the serialised verification. EXIT_SAME, or EXIT_TROUBLE after an error message. */
-static int replay(const request *r, fxtap_buffer *out)
-{
-    python_line line;
-    make_line(r, &line);
-    int result = EXIT_TROUBLE;
-    if (python_has(&line, "fxtap") && python_has(&line, "torch")) {
-        progress_begin("verifying");
-        result = python_collect(&line, out);
-        progress_end();
-    }
-    if (result == EXIT_SAME && fxtap_buffer_status(out) != FXTAP_OK) {
-        result = report_error("out of memory");
-    }
-    python_clear(&line);
-    return result;
 }
 
 static fxtap_status print_verification(const void *verification, const fxtap_report_options *options, fxtap_buffer *out)
@@ -93,19 +77,11 @@ static fxtap_status print_verification(const void *verification, const fxtap_rep
 static int report(const request *r, const shard_list *shards)
 {
     fxtap_verification *verification = NULL;
-    if (fxtap_verification_merge(shards->bytes, shards->n_bytes, shards->count, &verification) != FXTAP_OK) {
-        return report_library_error();
-    }
-    if (was_interrupted()) {
-        report_error("interrupted: the operators that were not run again are reported as such");
+    if (!shards_verification(shards, &verification)) {
+        return EXIT_TROUBLE;
     }
     int result = reports_write(&r->reports, print_verification, verification);
-    if (result == EXIT_SAME) {
-        bool is_wrong = fxtap_verification_is_wrong(verification);
-        bool is_empty = fxtap_verification_count(verification, FXTAP_VERIFY_NOT_REPLAYED) ==
-                        fxtap_verification_operator_count(verification);
-        result = is_wrong ? EXIT_FOUND : is_empty ? EXIT_TROUBLE : EXIT_SAME;
-    }
+    result = result == EXIT_SAME ? verification_status(verification) : result;
     fxtap_verification_free(verification);
     return result;
 }
@@ -117,9 +93,10 @@ static int run(const request *r)
     if (r->merge_path != NULL) {
         result = shards_read(r->merge_path, &shards);
     } else {
-        fxtap_buffer *data = shards_add(&shards);
-        result = replay(r, data);
-        shards_end(&shards);
+        python_line line;
+        make_line(r, &line);
+        result = python_verify(&line, &shards);
+        python_clear(&line);
     }
     if (result == EXIT_SAME) {
         result = r->out_path == NULL                                                             ? report(r, &shards)
@@ -143,6 +120,10 @@ int cmd_verify(int argc, char **argv)
         {0, "exact", OPTION_FLAG, &r.exact, NULL,
          "with --against: also run the whole graph in\n"
          "float64; which side is nearer to the truth?"},
+        {0, "graph-from", OPTION_TEXT, &r.graph_from, "DUMP",
+         "for a TARGET without an index (TorchAir's own): a\n"
+         "dump with one of the same model, for what the\n"
+         "files do not tell"},
         {0, NULL, OPTION_HEADING, NULL, NULL, "How, and where to:"},
         {'j', "jobs", OPTION_INT, &r.n_jobs, "N", "processes (default: as many as processors)"},
         {0, "threads", OPTION_INT, &r.n_threads, "N", "threads of each process (default: 1)"},

@@ -187,6 +187,22 @@ int python_collect(python_line *line, fxtap_buffer *out)
     return WIFEXITED(status) ? WEXITSTATUS(status) : EXIT_TROUBLE;
 }
 
+int python_verify(python_line *line, shard_list *out)
+{
+    fxtap_buffer *data = shards_add(out);
+    int result = EXIT_TROUBLE;
+    if (python_has(line, "fxtap") && python_has(line, "torch")) {
+        progress_begin("verifying");
+        result = python_collect(line, data);
+        progress_end();
+    }
+    if (result == EXIT_SAME && fxtap_buffer_status(data) != FXTAP_OK) {
+        result = report_error("out of memory");
+    }
+    shards_end(out);
+    return result;
+}
+
 int python_execute(python_line *line)
 {
     execvp(line->words[0], line->words);

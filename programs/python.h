@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "reports.h"
 #include "util/output.h"
 
 /*
@@ -40,6 +41,12 @@ bool python_has(const python_line *line, const char *module);
  * progress_begin) is passed on. Returns the exit status of Python, or EXIT_TROUBLE after an error message.
  */
 int python_collect(python_line *line, fxtap_buffer *out);
+
+/*
+ * Runs a line of the command verify-shard, with progress; the serialised verification becomes a shard of `out`.
+ * EXIT_SAME, or EXIT_TROUBLE after an error message.
+ */
+int python_verify(python_line *line, shard_list *out);
 
 /* Replaces this process. Returns EXIT_TROUBLE after an error message. */
 int python_execute(python_line *line);

@@ -162,6 +162,25 @@ int shards_read(const char *folder, shard_list *out)
     }
 }
 
+bool shards_verification(const shard_list *shards, fxtap_verification **out)
+{
+    if (fxtap_verification_merge(shards->bytes, shards->n_bytes, shards->count, out) != FXTAP_OK) {
+        report_library_error();
+        return false;
+    }
+    if (was_interrupted()) {
+        report_error("interrupted: the operators that were not run again are reported as such");
+    }
+    return true;
+}
+
+int verification_status(const fxtap_verification *verification)
+{
+    bool is_empty = fxtap_verification_count(verification, FXTAP_VERIFY_NOT_REPLAYED) ==
+                    fxtap_verification_operator_count(verification);
+    return fxtap_verification_is_wrong(verification) ? EXIT_FOUND : is_empty ? EXIT_TROUBLE : EXIT_SAME;
+}
+
 void shards_clear(shard_list *shards)
 {
     for (size_t i = 0; i < shards->count; i++) {

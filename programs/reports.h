@@ -5,7 +5,7 @@
 #ifndef REPORTS_H
 #define REPORTS_H
 
-#include "fxtap/compare.h"
+#include "fxtap/verify.h"
 #include "options.h"
 
 #define N_REPORT_FILES 3
@@ -53,6 +53,10 @@ int shards_read(const char *folder, shard_list *out);
 /* A new shard at the end of a list that began as {0}: fill the buffer, then call shards_end(). */
 fxtap_buffer *shards_add(shard_list *shards);
 void shards_end(shard_list *shards);
+/* Merges shards of a verification. False after an error message. If interrupted, says what the report is then. */
+bool shards_verification(const shard_list *shards, fxtap_verification **out);
+/* Exit status of a verification: EXIT_SAME, EXIT_FOUND, or EXIT_TROUBLE if nothing could be replayed. */
+int verification_status(const fxtap_verification *verification);
 /* Also after shards_read() failed. */
 void shards_clear(shard_list *shards);
 

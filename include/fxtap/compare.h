@@ -161,7 +161,8 @@ typedef struct fxtap_pair {
     const int64_t *target_shape;
     bool golden_recorded, target_recorded; /* the side's index has dtype and shape: they are known without the file */
     const char *detail;                    /* one line: why it is unreadable or what does not match; or "" */
-    bool measured;                         /* the metrics below are valid */
+    const char *verified; /* results, after fxtap_report_verify(): the verdict on target's result; else NULL */
+    bool measured;        /* the metrics below are valid */
     bool identical_bits;
     uint64_t count;           /* elements that were compared */
     uint64_t undefined_count; /* elements that were left out: uninitialised memory, or computed from it */
@@ -189,8 +190,10 @@ typedef enum fxtap_origin_reason {
     FXTAP_ORIGIN_RANDOM = 4,   /* a random operator drew different numbers: the seeds differ */
     FXTAP_ORIGIN_REGION = 5,   /* some inputs could not be compared: the error began here or just before */
     FXTAP_ORIGIN_DRIFT = 6,    /* inputs agree within the tolerance; a small error grew slightly and exceeded it here */
-    FXTAP_ORIGIN_BEFORE = 7 /* an input already differs although nothing that feeds it was found to: the error began in
+    FXTAP_ORIGIN_BEFORE = 7, /* an input already differs although nothing that feeds it was found to: the error began in
                                between, in an operator that only one side has or that was not dumped, or in place */
+    FXTAP_ORIGIN_ROUNDING = 8 /* in place of OPERATOR, REGION and DRIFT after fxtap_report_verify(): target's operator
+                                 does what golden's does, and rounding explains the difference */
 } fxtap_origin_reason;
 
 /* One node near an origin. */
@@ -289,7 +292,7 @@ fxtap_verdict_name(fxtap_verdict verdict); /* "same", "close", "different", "sha
 FXTAP_API const char *fxtap_pairing_name(fxtap_pairing pairing);
 /* Name of the i-th bit of fxtap_pair.evidence: "value", "operator", "module", "inputs", ...; NULL past the last. */
 FXTAP_API const char *fxtap_evidence_name(size_t i);
-/* "operator", "graph input", "weight", "random", "region", "drift", "before" */
+/* "operator", "graph input", "weight", "random", "region", "drift", "before", "rounding" */
 FXTAP_API const char *fxtap_origin_reason_name(fxtap_origin_reason reason);
 
 /* The shards of one comparison: serialised as bytes, and merged in the order of the groups. */

@@ -113,6 +113,12 @@ typedef struct fxtap_verify_distances {
     double rounding; /* of a float64 run whose every result is rounded to target's dtype: what rounding explains */
 } fxtap_verify_distances;
 
+/* A value that operators pass on: one that an operator reads is the result with the same hash. */
+typedef struct fxtap_verify_value {
+    uint64_t hash; /* 64 bits of that of its contents; 0: unknown */
+    bool differs;  /* a comparison found it to differ from golden's */
+} fxtap_verify_value;
+
 /* Where a result stands. Texts are borrowed for the call; NULL is "". */
 typedef struct fxtap_verify_place {
     size_t struct_size;
@@ -133,6 +139,10 @@ typedef struct fxtap_verify_place {
     int32_t ndim;
     const int64_t *shape;
     fxtap_verify_distances distances;
+    bool is_alone;            /* there is a golden, but not for this result: judged by its own operator */
+    fxtap_verify_value value; /* the result */
+    size_t n_inputs;          /* of the operator, the same for all results */
+    const fxtap_verify_value *inputs;
 } fxtap_verify_place;
 
 FXTAP_API void fxtap_verify_place_init(fxtap_verify_place *place);
@@ -196,6 +206,17 @@ FXTAP_API fxtap_status fxtap_verification_serialise(const fxtap_verification *ve
                                                     size_t *n_bytes_out);
 FXTAP_API fxtap_status fxtap_verification_merge(const void *const *shards, const size_t *n_bytes, size_t n_shards,
                                                 fxtap_verification **out);
+
+/*
+ * Adds the verdicts to the comparison of the same two dumps: to each pair of results, and to origins, of which those
+ * whose operator is right become FXTAP_ORIGIN_ROUNDING. FXTAP_E_NOMEM. The report must not be read meanwhile.
+ */
+FXTAP_API fxtap_status fxtap_report_verify(fxtap_report *report, const fxtap_verification *verification);
+/* Whether, after fxtap_report_verify(), rounding explains everything that differs. */
+FXTAP_API bool fxtap_report_is_rounding(const fxtap_report *report);
+/* Prints both in one, after fxtap_report_verify(). */
+FXTAP_API fxtap_status fxtap_report_print_verified(const fxtap_report *report, const fxtap_verification *verification,
+                                                   const fxtap_report_options *options, fxtap_buffer *out);
 
 /* The options and formats are those of a comparison's report. */
 FXTAP_API fxtap_status fxtap_verification_print(const fxtap_verification *verification,

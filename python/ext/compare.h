@@ -17,6 +17,9 @@ PyObject *fx_load_rules_function(PyObject *module, PyObject *path);
 /* merge_reports(shards) -> Report, from the bytes of Report.serialise(). */
 PyObject *fx_merge_reports_function(PyObject *module, PyObject *shards);
 
+/* verify_report(report, verification) -> bool: whether rounding explains all that differs; see _core.pyi. */
+PyObject *fx_verify_report_function(PyObject *module, PyObject *args);
+
 /* Borrows the bytes of all shards; false with an exception if one is not a bytes object. */
 bool fx_list_shards(PyObject *tuple, const void **bytes, size_t *n_bytes);
 

@@ -110,6 +110,8 @@ static PyMethodDef methods[] = {
     {"compare_ranks", (PyCFunction)(void (*)(void))fx_compare_ranks_function, METH_VARARGS | METH_KEYWORDS,
      PyDoc_STR("Compare the ranks of one dump with its first rank.")},
     {"load_rules", fx_load_rules_function, METH_O, PyDoc_STR("Load the rules of a TOML file.")},
+    {"verify_report", fx_verify_report_function, METH_VARARGS,
+     PyDoc_STR("Add the verdicts of a verification to a report.")},
     {"merge_reports", fx_merge_reports_function, METH_O, PyDoc_STR("Merge the bytes of all shards into one report.")},
     {"merge_verifications", fx_merge_verifications_function, METH_O,
      PyDoc_STR("Merge the bytes of all shards into one verification.")},

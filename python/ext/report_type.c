@@ -4,9 +4,12 @@
 #include "compare.h"
 #include "errors.h"
 #include "reader.h"
+#include "verify_type.h"
 
 typedef struct report_object {
     PyObject_HEAD fxtap_report *report;
+    PyObject *verification; /* or NULL: it was not verified */
+    const fxtap_verification *handle;
 } report_object;
 
 static const fxtap_report *report_of(PyObject *self)
@@ -28,6 +31,7 @@ PyObject *fx_report_new(fx_state *state, fxtap_report *report)
 static void dealloc(PyObject *self)
 {
     fxtap_report_free(((report_object *)self)->report);
+    Py_XDECREF(((report_object *)self)->verification);
     fx_object_free(self);
 }
 
@@ -154,6 +158,7 @@ static PyObject *evidence(const fxtap_pair *pair)
     X(module_path, true, true, fx_py_text(p->module_path))                                                             \
     X(golden_path, true, true, fx_py_path(p->golden_path))                                                             \
     X(target_path, true, true, fx_py_path(p->target_path))                                                             \
+    X(verified, false, true, fx_py_text(p->verified))                                                                  \
     X(detail, true, true, fx_py_text(p->detail))                                                                       \
     X(worst, false, p->measured, worst(p))                                                                             \
     X(golden_stats, false, p->golden_stats != NULL, stats(p->golden_stats))                                            \
@@ -368,8 +373,11 @@ static PyObject *print(PyObject *self, PyObject *args, PyObject *kwargs)
     fxtap_buffer text;
     fxtap_buffer_init(&text);
     const fxtap_report *report = report_of(self);
+    const fxtap_verification *verification = ((report_object *)self)->handle;
     fxtap_status status;
-    Py_BEGIN_ALLOW_THREADS status = fxtap_report_print(report, &options, &text);
+    Py_BEGIN_ALLOW_THREADS status = verification == NULL
+                                        ? fxtap_report_print(report, &options, &text)
+                                        : fxtap_report_print_verified(report, verification, &options, &text);
     Py_END_ALLOW_THREADS PyObject *bytes =
         status == FXTAP_OK ? PyBytes_FromStringAndSize(text.bytes, (Py_ssize_t)text.length) : fx_raise(status);
     fxtap_buffer_clear(&text);
@@ -388,6 +396,27 @@ static PyObject *serialise(PyObject *self, PyObject *unused)
     PyObject *bytes = PyBytes_FromStringAndSize(data, (Py_ssize_t)n_bytes);
     fxtap_free(data);
     return bytes;
+}
+
+PyObject *fx_verify_report_function(PyObject *module, PyObject *args)
+{
+    PyObject *object, *verification;
+    if (!PyArg_ParseTuple(args, "O!O:verify_report", fx_state_of_module(module)->report_type, &object, &verification)) {
+        return NULL;
+    }
+    report_object *self = (report_object *)object;
+    const fxtap_verification *handle = fx_verification_of(module, verification);
+    if (handle == NULL) {
+        return NULL;
+    }
+    fxtap_status status = fxtap_report_verify(self->report, handle);
+    if (status != FXTAP_OK) {
+        return fx_raise(status);
+    }
+    Py_XDECREF(self->verification);
+    self->verification = Py_NewRef(verification);
+    self->handle = handle;
+    return PyBool_FromLong(fxtap_report_is_rounding(self->report));
 }
 
 static PyGetSetDef getters[] = {

@@ -227,40 +227,84 @@ static int32_t read_shape(PyObject *shape, int64_t *extents)
     return PyErr_Occurred() ? -1 : (int32_t)n;
 }
 
+/* Reads (hash, differs) pairs; the caller frees *out with PyMem_Free(). -1 with an exception. */
+static Py_ssize_t read_values(PyObject *sequence, fxtap_verify_value **out)
+{
+    PyObject *tuple = PySequence_Tuple(sequence);
+    Py_ssize_t n = tuple == NULL ? -1 : PyTuple_Size(tuple);
+    fxtap_verify_value *values = n < 0 ? NULL : PyMem_Calloc((size_t)n + 1, sizeof *values);
+    if (n >= 0 && values == NULL) {
+        PyErr_NoMemory();
+    }
+    for (Py_ssize_t i = 0; values != NULL && i < n; i++) {
+        unsigned long long hash;
+        int differs;
+        if (!PyArg_ParseTuple(PyTuple_GetItem(tuple, i), "Kp:value", &hash, &differs)) {
+            PyMem_Free(values);
+            values = NULL;
+        } else {
+            values[i] = (fxtap_verify_value){hash, differs != 0};
+        }
+    }
+    Py_XDECREF(tuple);
+    *out = values;
+    return values == NULL ? -1 : n;
+}
+
+static PyObject *add_place(verification_object *self, fxtap_verify_place *place, const char *verdict_name,
+                           const char *reason)
+{
+    fxtap_verify_verdict verdict;
+    fxtap_status status = fxtap_verify_verdict_from_name(verdict_name, &verdict);
+    if (status == FXTAP_OK) {
+        reason = reason == NULL || reason[0] == '\0' ? NULL : reason; /* none: what judging found */
+        status = fxtap_verification_add(self->handle, place, verdict, reason);
+    }
+    return status == FXTAP_OK ? Py_NewRef(Py_None) : fx_raise(status);
+}
+
 static PyObject *add(PyObject *object, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {"rank",  "graph", "step",    "node",   "op",   "slot",  "source",    "module",
-                            "dtype", "shape", "verdict", "reason", "call", "order", "distances", NULL};
+    static char *names[] = {"rank",      "graph", "step",  "node",    "op",     "slot", "source",
+                            "module",    "dtype", "shape", "verdict", "reason", "call", "order",
+                            "distances", "alone", "value", "inputs",  NULL};
     fxtap_verify_place place;
     fxtap_verify_place_init(&place);
     const char *dtype, *verdict_name, *reason = NULL;
-    PyObject *shape;
+    PyObject *shape, *inputs = NULL;
+    unsigned long long hash = 0;
     long long step, call = -1, order = -1;
+    int is_alone = 0, differs = 0;
     int64_t extents[FXTAP_MAX_DIMS];
     verification_object *self = enter(object);
-    if (self == NULL ||
-        !PyArg_ParseTupleAndKeywords(args, kwargs, "iILsss(siss)ssOs|z$LL(ddd):add", names, &place.rank, &place.graph,
-                                     &step, &place.node, &place.operator_name, &place.slot, &place.source_file,
-                                     &place.source_line, &place.source_function, &place.source_code, &place.module_path,
-                                     &dtype, &shape, &verdict_name, &reason, &call, &order, &place.distances.golden,
-                                     &place.distances.target, &place.distances.rounding)) {
+    if (self == NULL || !PyArg_ParseTupleAndKeywords(
+                            args, kwargs, "iILsss(siss)ssOs|z$LL(ddd)p(Kp)O:add", names, &place.rank, &place.graph,
+                            &step, &place.node, &place.operator_name, &place.slot, &place.source_file,
+                            &place.source_line, &place.source_function, &place.source_code, &place.module_path, &dtype,
+                            &shape, &verdict_name, &reason, &call, &order, &place.distances.golden,
+                            &place.distances.target, &place.distances.rounding, &is_alone, &hash, &differs, &inputs)) {
         return NULL;
     }
     place.step = step;
     place.call = call;
     place.order = order;
+    place.is_alone = is_alone != 0;
+    place.value = (fxtap_verify_value){hash, differs != 0};
     place.shape = extents;
     place.ndim = read_shape(shape, extents);
     if (place.ndim < 0 || !dtype_of(dtype[0] == '\0' ? NULL : dtype, &place.dtype)) {
         return NULL;
     }
-    fxtap_verify_verdict verdict;
-    fxtap_status status = fxtap_verify_verdict_from_name(verdict_name, &verdict);
-    if (status == FXTAP_OK) {
-        reason = reason == NULL || reason[0] == '\0' ? NULL : reason; /* none: what judging found */
-        status = fxtap_verification_add(self->handle, &place, verdict, reason);
+    fxtap_verify_value *values = NULL;
+    Py_ssize_t n_inputs = inputs == NULL ? 0 : read_values(inputs, &values);
+    if (n_inputs < 0) {
+        return NULL;
     }
-    return status == FXTAP_OK ? Py_NewRef(Py_None) : fx_raise(status);
+    place.inputs = values;
+    place.n_inputs = (size_t)n_inputs;
+    PyObject *added = add_place(self, &place, verdict_name, reason);
+    PyMem_Free(values);
+    return added;
 }
 
 /* ---- the whole ---- */
@@ -350,6 +394,16 @@ static PyObject *get_json(PyObject *object, void *closure)
     Py_XDECREF(json);
     Py_XDECREF(text);
     return member;
+}
+
+fxtap_verification *fx_verification_of(PyObject *module, PyObject *object)
+{
+    if (!PyObject_TypeCheck(object, (PyTypeObject *)fx_state_of_module(module)->verification_type)) {
+        PyErr_SetString(PyExc_TypeError, "expected a Verification");
+        return NULL;
+    }
+    verification_object *self = enter(object);
+    return self == NULL ? NULL : self->handle;
 }
 
 PyObject *fx_merge_verifications_function(PyObject *module, PyObject *shards)

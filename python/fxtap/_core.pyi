@@ -324,6 +324,9 @@ def load_rules(path: str | bytes | PathLike[str] | PathLike[bytes], /) -> list[_
 def merge_reports(shards: Sequence[bytes], /) -> Report:
     """Merge the bytes of all shards, in order, into one report. ValueError."""
 
+def verify_report(report: Report, verification: Verification, /) -> bool:
+    """Add a verification of the same dumps to a report; return whether rounding explains all that differs."""
+
 @final
 class Verification:
     """Results of operators, judged by their rounding and collected (include/fxtap/verify.h)."""
@@ -399,13 +402,17 @@ class Verification:
         call: int = -1,
         order: int = -1,
         distances: tuple[float, float, float] = ...,
+        alone: bool = False,
+        value: tuple[int, bool] = ...,
+        inputs: Sequence[tuple[int, bool]] = ...,
     ) -> None:
         """
         Record a result; those of one operator call follow each other.
 
         `source` is file, line, function, code. `call` numbers the calls of the process and `order` the nodes of the
         graph: shards are merged in the order of rank, call, step, graph, order. Without a `reason` it is what judging
-        found. `distances`: golden's, target's and rounding's from the exact value, if they were computed.
+        found. `distances`: golden's, target's and rounding's from the exact value, if they were computed. `alone`:
+        golden has no operator for it. `value`, `inputs`: 64 bits of the hash, and whether it differs from golden's.
         """
     @property
     def verdict(self) -> str:

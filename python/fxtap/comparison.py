@@ -19,6 +19,8 @@ from .reading import DumpReader, Fields, PatternError
 if TYPE_CHECKING:
     import pandas
 
+    from .verification import Verification
+
 __all__ = ["Origin", "Pair", "PairList", "Report", "Rule", "compare", "compare_ranks"]
 
 Dump = str | os.PathLike[str] | DumpReader
@@ -93,6 +95,8 @@ class Pair(Fields):
         The tolerance that was applied.
     source_file, source_line, source_code, module_path
         Source of the node.
+    verified
+        Verdict on the target's result, such as "rounding", if the report was verified; else None.
     golden_path, target_path, golden_stats, target_stats, detail
         Files, statistics, and one line about any problem.
     """
@@ -135,8 +139,9 @@ class Origin:
     reason
         "operator" (its inputs agree, its output does not), "graph input", "weight", "random" (another seed), "region"
         (not all inputs could be compared; the error began here or just above), "drift" (the inputs agree within the
-        tolerance; small errors grew a little and left it here), or "before" (an input differs, but no compared tensor
-        above it does; see `between`).
+        tolerance; small errors grew a little and left it here), "before" (an input differs, but no compared tensor
+        above it does; see `between`), or "rounding" (of a report that was verified, in place of "operator" and "drift":
+        the operator does what golden's does).
     pair
         The worst output (or the input) that differs.
     input_error, output_error
@@ -195,7 +200,19 @@ class Origin:
 
 
 class Report(Printed[_core.Report]):
-    """The result of `fxtap.compare` or `fxtap.compare_ranks`."""
+    """The result of `fxtap.compare` or `fxtap.compare_ranks`.
+
+    Attributes
+    ----------
+    verification
+        What `fxtap.verify` finds on target against golden, after `fxtap.compare(..., verify=True)`; else None.
+    is_rounding
+        Whether nothing is wrong although there are differences: target's operators do what golden's do, and rounding
+        explains everything that differs. None without a verification.
+    """
+
+    verification: Verification | None = None
+    is_rounding: bool | None = None
 
     @property
     def verdict(self) -> str:
@@ -204,10 +221,15 @@ class Report(Printed[_core.Report]):
 
     @property
     def exit_status(self) -> int:
-        """The program's exit status: 0 same or close, 1 different, 2 if a file could not be read."""
-        if self.counts["unreadable"] > 0:
+        """The program's exit status: 0 same or close, 1 different, 2 if a file could not be read.
+
+        With a verification: 0 nothing is wrong (`is_rounding`, too), 1 also if an operator is wrong although the sides
+        agree, 2 also if nothing could be replayed.
+        """
+        verified = 0 if self.verification is None else self.verification.exit_status
+        if self.counts["unreadable"] > 0 or verified == 2:
             return 2
-        return int(self.verdict == "different")
+        return int(verified == 1 or (self.verdict == "different" and not self.is_rounding))
 
     @property
     def counts(self) -> dict[str, int]:
@@ -269,7 +291,8 @@ class Report(Printed[_core.Report]):
         """
         import pandas
 
-        return pandas.DataFrame(self._core.columns())
+        verified = {} if self.verification is None else self._core.columns(["verified"])
+        return pandas.DataFrame(self._core.columns() | verified)
 
     @classmethod
     def merge(cls, shards: Sequence[bytes]) -> Report:
@@ -357,6 +380,7 @@ def compare(
     graph: Selection = None,
     step: Selection = None,
     map: str | os.PathLike[str] | None = None,
+    verify: bool = False,
     **options: Unpack[CompareOptions],
 ) -> Report:
     """
@@ -372,6 +396,9 @@ def compare(
         Only this one, or (golden's, target's). By default the latest run, and all ranks, graphs and steps.
     map
         A file of lines "GOLDEN-NAME TARGET-NAME" for nodes with different names; `*` is a wildcard.
+    verify
+        Also verify the target against golden (`fxtap.verify`), with these pairs: `Report.verification`,
+        `Report.is_rounding`. Needs PyTorch, and an index on both sides.
     op
         Shell pattern on node, operator, module path, source line or tensor name, as `fxtap compare --op`.
     rules
@@ -410,9 +437,30 @@ def compare(
     parts = _selection(run, rank, graph, step)
     if target is None and not any(isinstance(value, tuple) for value in parts.values()):
         raise ValueError("nothing to compare with: pass a second dump, or two parts of this one, as step=(0, 1)")
+    if verify and options.get("shard") is not None:
+        raise ValueError("verify takes a whole comparison, not a shard")
     golden, target = _path(golden), _path(golden if target is None else target)
     with _pattern_errors(options):
-        return Report(_core.compare(golden, target, **parts, map=expand(map), **_core_options(options)))
+        report = Report(_core.compare(golden, target, **parts, map=expand(map), **_core_options(options)))
+    if verify:
+        _verify(report, golden, target, parts, options.get("op"))
+    return report
+
+
+def _verify(report: Report, golden: str, target: str, parts: dict[str, Any], op: str | None) -> None:
+    """Verify the compared part of the target, with the report's pairs."""
+    from .verification.calls import Selection as Part  # imported late: they need torch
+    from .verification.run import Comparison, Sides, verify_sides
+
+    def part(name: str, side: int, default: int) -> int:
+        value: int | tuple[int, int] = parts.get(name, default)
+        return value[side] if isinstance(value, tuple) else value
+
+    sides = Sides.open(target, golden, None, part("run", 1, 0), part("run", 0, 0))
+    rank, graph, step = (part(name, 1, -1) for name in ("rank", "graph", "step"))
+    comparison = Comparison(report._core.serialise(), rank)
+    report.verification = verify_sides(sides, Part(rank, graph, step, op), comparison)
+    report.is_rounding = _core.verify_report(report._core, report.verification._core)
 
 
 def compare_ranks(

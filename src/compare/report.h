@@ -40,8 +40,13 @@ struct fxtap_report {
     uint64_t n_missing;
     uint64_t counts[FXTAP_VERDICT_COUNT];
     uint64_t pairing_counts[FXTAP_PAIR_COUNT];
-    size_t first_non_finite; /* index of a pair, or SIZE_MAX */
-    bool stopped_early;      /* fail_fast found a difference */
+    size_t first_non_finite;          /* index of a pair, or SIZE_MAX */
+    struct {                          /* what fxtap_report_verify() found */
+        bool is_known, is_rounding;   /* it ran; rounding explains everything that differs */
+        uint64_t n_replayed, n_wrong; /* operators */
+        const char *first_wrong;      /* node */
+    } verified;
+    bool stopped_early; /* fail_fast found a difference */
 };
 
 #define FX_DETAILED 8       /* origins with a neighbourhood and a histogram; also other pairs with a histogram */

@@ -288,7 +288,7 @@ void fx_group_fields(fx_codec *c, fxtap_group *group)
 void fx_origin_fields(fx_codec *c, fxtap_origin *origin, size_t *pair)
 {
     int reason = (int)origin->reason;
-    fx_codec_enum(c, &reason, FXTAP_ORIGIN_BEFORE + 1);
+    fx_codec_enum(c, &reason, FXTAP_ORIGIN_ROUNDING + 1);
     origin->reason = (fxtap_origin_reason)reason;
     fx_codec_size(c, pair);
     fx_codec_double(c, &origin->input_error);

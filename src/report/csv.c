@@ -111,6 +111,11 @@ static void module(fxtap_buffer *out, const fxtap_pair *pair)
     fxtap_buffer_text(out, pair->module_path);
 }
 
+static void verified(fxtap_buffer *out, const fxtap_pair *pair)
+{
+    fxtap_buffer_text(out, pair->verified == NULL ? "" : pair->verified);
+}
+
 static const struct {
     const char *title;
     cell_function write;
@@ -145,11 +150,12 @@ static const struct {
     {"Place", place},
     {"Source", source},
     {"Module", module},
+    {"Verified", verified}, /* the last: only of a report that was verified */
 };
 
 void fx_report_print_csv(const fxtap_report *report, fxtap_buffer *out)
 {
-    size_t n_columns = sizeof columns / sizeof columns[0];
+    size_t n_columns = sizeof columns / sizeof columns[0] - (report->verified.is_known ? 0 : 1);
     for (size_t c = 0; c < n_columns; c++) {
         fxtap_csv_field(out, columns[c].title, c == 0);
     }

@@ -18,14 +18,15 @@
 #include "util/memory.h"
 
 extern const char fx_compare_page[];
-extern const size_t fx_compare_page_bytes;
+extern const char fx_report_style[];
+extern const char fx_report_script[];
 
-#define PLACE "@DATA@"
 #define SHOWN_WORST 3
 #define DIGITS 5 /* digits of a metric: one more than the page shows */
 
 typedef struct page {
     const fxtap_report *report;
+    const fx_report_more *more; /* or NULL */
     fxtap_buffer *out;
     fxtap_buffer scratch;
     fx_arena arena;
@@ -133,6 +134,7 @@ static void name(fxtap_json *json, const fxtap_pair *pair)
     fxtap_buffer_printf(&usual, "%s-%s.%s.%s", pair->node, pair->operator_name, fx_io_name(pair->io), pair->position);
     bool is_usual = fxtap_buffer_status(&usual) == FXTAP_OK && strcmp(usual.bytes, pair->name) == 0;
     fxtap_json_string(json, NULL, is_usual ? NULL : pair->name);
+    json->out->status = usual.status != FXTAP_OK ? usual.status : json->out->status;
     fxtap_buffer_clear(&usual);
 }
 
@@ -272,6 +274,20 @@ static void write_table(page *p, const char *key, const fx_texts *table, bool is
     fxtap_buffer_text(p->out, "]");
 }
 
+/* A letter for each row: the first of its verdict. */
+static void write_verified(page *p)
+{
+    if (!p->report->verified.is_known) {
+        return;
+    }
+    fxtap_buffer_text(p->out, ",\"verified\":\"");
+    for (size_t i = 0; i < p->report->n_pairs; i++) {
+        const char *verdict = p->report->pairs[p->order[i]].verified;
+        fxtap_buffer_append(p->out, verdict == NULL ? "-" : verdict, 1);
+    }
+    fxtap_buffer_text(p->out, "\"");
+}
+
 /* The rows are written before the tables, which are complete only after all rows. */
 static void write_rows(page *p)
 {
@@ -281,6 +297,7 @@ static void write_rows(page *p)
         write_row(p, p->order[i]);
     }
     fxtap_buffer_text(p->out, "]");
+    write_verified(p);
     write_table(p, "texts", &p->texts, false);
     write_table(p, "nodes", &p->nodes, true);
     write_table(p, "tensors", &p->tensors, true);
@@ -462,23 +479,46 @@ static void write_data(page *p)
     write_head(&json, p->report);
     write_groups(&json, p->report);
     write_origins(&json, p);
+    if (p->more != NULL) {
+        p->more->write(&json, p->more->context);
+    }
     write_rows(p);
     fxtap_json_end_object(&json);
 }
 
-void fx_report_print_html(const fxtap_report *report, fxtap_buffer *out)
+/* Writes the page up to `mark` and returns what follows the mark. */
+static const char *write_until(fxtap_buffer *out, const char *text_of_page, const char *mark)
 {
-    page p = {.report = report, .out = out};
-    const char *at = strstr(fx_compare_page, PLACE);
-    size_t before = (size_t)(at - fx_compare_page), after = before + strlen(PLACE);
+    const char *at = strstr(text_of_page, mark);
+    fxtap_buffer_append(out, text_of_page, (size_t)(at - text_of_page));
+    return at + strlen(mark);
+}
+
+const char *fx_page_begin(fxtap_buffer *out, const char *text_of_page)
+{
+    const char *rest = write_until(out, text_of_page, "@STYLE@");
+    fxtap_buffer_text(out, fx_report_style);
+    return write_until(out, rest, "@DATA@");
+}
+
+void fx_page_end(fxtap_buffer *out, const char *rest)
+{
+    rest = write_until(out, rest, "@SCRIPT@");
+    fxtap_buffer_text(out, fx_report_script);
+    fxtap_buffer_text(out, rest);
+}
+
+void fx_report_print_html(const fxtap_report *report, const fx_report_more *more, fxtap_buffer *out)
+{
+    page p = {.report = report, .more = more, .out = out};
     fx_arena_init(&p.arena);
     fxtap_buffer_init(&p.scratch);
     p.texts.arena = p.nodes.arena = p.tensors.arena = &p.arena;
     if (find_order(&p)) {
         intern(&p, &p.texts, "", 0);
-        fxtap_buffer_append(out, fx_compare_page, before);
+        const char *rest = fx_page_begin(out, fx_compare_page);
         write_data(&p);
-        fxtap_buffer_append(out, fx_compare_page + after, fx_compare_page_bytes - after);
+        fx_page_end(out, rest);
     } else {
         out->status = FXTAP_E_NOMEM;
     }

@@ -142,6 +142,9 @@ static void write_pair(fxtap_json *json, const fxtap_pair *pair)
     if (pair->detail[0] != '\0') {
         fxtap_json_string(json, "detail", pair->detail);
     }
+    if (pair->verified != NULL) {
+        fxtap_json_string(json, "verified", pair->verified);
+    }
     if (pair->undefined_count > 0) {
         fxtap_json_uint(json, "undefined_count", pair->undefined_count);
     }
@@ -258,7 +261,7 @@ static void write_groups(fxtap_json *json, const fxtap_report *report)
     fxtap_json_end_array(json);
 }
 
-void fx_report_print_json(const fxtap_report *report, fxtap_buffer *out)
+void fx_report_print_json(const fxtap_report *report, const fx_report_more *more, fxtap_buffer *out)
 {
     fxtap_json json;
     fxtap_json_init(&json, out, true);
@@ -290,6 +293,9 @@ void fx_report_print_json(const fxtap_report *report, fxtap_buffer *out)
         write_pair(&json, &report->pairs[i]);
     }
     fxtap_json_end_array(&json);
+    if (more != NULL) {
+        more->write(&json, more->context);
+    }
     fxtap_json_end_object(&json);
     fxtap_buffer_text(out, "\n");
 }

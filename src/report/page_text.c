@@ -149,6 +149,15 @@ void fx_page_wrapped(const fx_page *p, const char *text, int32_t indent)
     }
 }
 
+const char *fx_page_scratch_text(const fx_page *p, const fxtap_buffer *scratch)
+{
+    if (fxtap_buffer_status(scratch) != FXTAP_OK) {
+        p->out->status = scratch->status;
+        return "";
+    }
+    return scratch->length > 0 ? scratch->bytes : "";
+}
+
 void fx_page_label(const fx_page *p, const char *label)
 {
     fx_page_colour(p, "2");

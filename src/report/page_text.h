@@ -20,6 +20,8 @@ int32_t fx_page_text(const fx_page *p, const char *text, int32_t limit, bool kee
 /* The same on as many lines as needed, broken between words if possible; all but the first are indented by `indent`
    blanks, which reduce the width. */
 void fx_page_wrapped(const fx_page *p, const char *text, int32_t indent);
+/* The text of a buffer that was filled for the page; "" if it failed, and then the page has failed. */
+const char *fx_page_scratch_text(const fx_page *p, const fxtap_buffer *scratch);
 /* "  label   ", dim; 10 columns. */
 void fx_page_label(const fx_page *p, const char *label);
 void fx_page_number(const fx_page *p, double value);

@@ -23,6 +23,8 @@ const char *fxtap_origin_reason_name(fxtap_origin_reason reason)
         return "drift";
     case FXTAP_ORIGIN_BEFORE:
         return "before";
+    case FXTAP_ORIGIN_ROUNDING:
+        return "rounding";
     }
     return "unknown";
 }
@@ -44,6 +46,8 @@ const char *fx_origin_reason_text(fxtap_origin_reason reason)
         return "small errors came in with its inputs, and left the tolerance here";
     case FXTAP_ORIGIN_BEFORE:
         return "an input of it differs already, though nothing before it was found to";
+    case FXTAP_ORIGIN_ROUNDING:
+        return "rounding: it does what golden's does, with the inputs that it got";
     }
     return "";
 }
@@ -107,13 +111,13 @@ fxtap_status fxtap_report_print(const fxtap_report *report, const fxtap_report_o
         fx_report_print_text(report, options, out);
         break;
     case FXTAP_REPORT_JSON:
-        fx_report_print_json(report, out);
+        fx_report_print_json(report, NULL, out);
         break;
     case FXTAP_REPORT_CSV:
         fx_report_print_csv(report, out);
         break;
     case FXTAP_REPORT_HTML:
-        fx_report_print_html(report, out);
+        fx_report_print_html(report, NULL, out);
         break;
     }
     fx_float_mode_end(callers);

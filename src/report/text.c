@@ -47,11 +47,33 @@ static void incomplete_headline(const fx_page *p)
     }
 }
 
+/* What a verification adds to the headline. */
+static void verified_ending(const fx_page *p, bool is_different)
+{
+    const fxtap_report *report = p->report;
+    if (!report->verified.is_known) {
+        return;
+    }
+    if (report->verified.n_wrong > 0) {
+        fxtap_buffer_text(p->out, is_different ? ", and " : ", but ");
+        fx_page_counted(p, report->verified.n_wrong, "operator is wrong: ", "operators are wrong: first ");
+        fx_page_text(p, report->verified.first_wrong, p->width / 2, false);
+    } else if (report->verified.n_replayed == 0) {
+        fxtap_buffer_text(p->out, "; no operator could be verified");
+    } else if (!is_different) {
+        fxtap_buffer_text(p->out, ", and nothing is wrong");
+    } else {
+        fxtap_buffer_text(p->out, report->verified.is_rounding ? ", but nothing is wrong: all is rounding"
+                                                               : ", though no operator is wrong");
+    }
+}
+
 static void headline(const fx_page *p)
 {
     const fxtap_report *report = p->report;
     fxtap_verdict verdict = fxtap_report_verdict(report);
-    fx_page_colour(p, verdict == FXTAP_DIFFERENT ? "1;31" : "1;32");
+    bool is_bad = verdict == FXTAP_DIFFERENT && !report->verified.is_rounding;
+    fx_page_colour(p, is_bad || report->verified.n_wrong > 0 ? "1;31" : "1;32");
     fxtap_buffer_text(p->out, verdict == FXTAP_SAME ? "SAME" : verdict == FXTAP_CLOSE ? "CLOSE" : "DIFFERENT");
     fx_page_colour(p, "0");
     fxtap_buffer_text(p->out, "  ");
@@ -73,7 +95,9 @@ static void headline(const fx_page *p)
     } else {
         incomplete_headline(p);
     }
-    fxtap_buffer_text(p->out, report->stopped_early ? " (stopped at the first)\n" : "\n");
+    fxtap_buffer_text(p->out, report->stopped_early ? " (stopped at the first)" : "");
+    verified_ending(p, verdict == FXTAP_DIFFERENT);
+    fxtap_buffer_text(p->out, "\n");
 }
 
 /* "Label   item, item, item", wrapped at the page's width. */
@@ -107,7 +131,7 @@ static void flow_item(flow *f, uint64_t value, const char *name)
     } else if (!f->is_first) {
         fxtap_buffer_text(f->page->out, " ");
     }
-    fxtap_buffer_append(f->page->out, item.length > 0 ? item.bytes : "", item.length);
+    fxtap_buffer_text(f->page->out, fx_page_scratch_text(f->page, &item));
     f->column += (int32_t)item.length + 2;
     f->is_first = false;
     fxtap_buffer_clear(&item);
@@ -204,10 +228,11 @@ static void surplus_steps(const fx_page *p, bool is_golden)
             fxtap_buffer_printf(&line, "%s%" PRId64, n > 1 ? ", " : "", step);
         }
     }
-    if (n > 0 && fxtap_buffer_status(&line) == FXTAP_OK) {
+    if (n > 0) {
         fx_page_label(p, "");
-        fxtap_buffer_printf(p->out, "all of step%s %s%s, which %s did not run\n", n > 1 ? "s" : "", line.bytes,
-                            n > SHOWN_STEPS ? ", ..." : "", is_golden ? "target" : "golden");
+        fxtap_buffer_printf(p->out, "all of step%s %s%s, which %s did not run\n", n > 1 ? "s" : "",
+                            fx_page_scratch_text(p, &line), n > SHOWN_STEPS ? ", ..." : "",
+                            is_golden ? "target" : "golden");
     }
     fxtap_buffer_clear(&line);
 }
@@ -363,6 +388,9 @@ static bool is_across_dtypes(const fxtap_pair *pair)
 static void suggest_verify(const fx_page *p)
 {
     const fxtap_report *report = p->report;
+    if (report->verified.is_known) {
+        return;
+    }
     bool is_asked = report->n_origins > 0 && report->origins[0].reason == FXTAP_ORIGIN_DRIFT;
     for (size_t i = 0; !is_asked && i < report->n_pairs; i++) {
         is_asked = is_across_dtypes(&report->pairs[i]);
@@ -372,11 +400,22 @@ static void suggest_verify(const fx_page *p)
     }
 }
 
-void fx_report_print_text(const fxtap_report *report, const fxtap_report_options *options, fxtap_buffer *out)
+static fx_page make_page(const fxtap_report *report, const fxtap_report_options *options, fxtap_buffer *out)
 {
     fx_page p = {.report = report, .options = options, .out = out, .width = options->width > 0 ? options->width : 80};
     p.width = p.width < 60 ? 60 : p.width > 160 ? 160 : p.width;
+    return p;
+}
+
+void fx_report_print_headline(const fxtap_report *report, const fxtap_report_options *options, fxtap_buffer *out)
+{
+    fx_page p = make_page(report, options, out);
     headline(&p);
+}
+
+void fx_report_print_details(const fxtap_report *report, const fxtap_report_options *options, fxtap_buffer *out)
+{
+    fx_page p = make_page(report, options, out);
     if (options->quiet) {
         return;
     }
@@ -390,4 +429,10 @@ void fx_report_print_text(const fxtap_report *report, const fxtap_report_options
     accounts(&p);
     tolerances(&p);
     suggest_verify(&p);
+}
+
+void fx_report_print_text(const fxtap_report *report, const fxtap_report_options *options, fxtap_buffer *out)
+{
+    fx_report_print_headline(report, options, out);
+    fx_report_print_details(report, options, out);
 }

@@ -123,11 +123,11 @@ static void alone_line(const fx_page *p, fxtap_verdict verdict)
         fx_page_label(p, "");
         fx_page_text(p, only->name, p->width - 28, false);
         fxtap_buffer_printf(p->out, ", %s\n", fxtap_verdict_name(verdict));
-    } else if (n > 0 && fxtap_buffer_status(&names) == FXTAP_OK) {
+    } else if (n > 0) {
         fx_page_label(p, "");
         fx_page_counted(p, n, "tensor", "tensors");
         fxtap_buffer_printf(p->out, " %s, of ", fxtap_verdict_name(verdict));
-        fx_page_text(p, names.bytes, p->width - 50, false);
+        fx_page_text(p, fx_page_scratch_text(p, &names), p->width - 50, false);
         fxtap_buffer_text(p->out, n_shown > SHOWN ? ", ...\n" : "\n");
     }
     fxtap_buffer_clear(&names);
@@ -155,11 +155,9 @@ static void literal_line(const fx_page *p, const fxtap_pair *pair, uint64_t n)
     if (n > 1) {
         fxtap_buffer_printf(&line, ", in %" PRIu64 " calls", n);
     }
-    if (fxtap_buffer_status(&line) == FXTAP_OK) {
-        fx_page_label(p, "");
-        fx_page_wrapped(p, line.bytes, 10);
-        fxtap_buffer_text(p->out, "\n");
-    }
+    fx_page_label(p, "");
+    fx_page_wrapped(p, fx_page_scratch_text(p, &line), 10);
+    fxtap_buffer_text(p->out, "\n");
     fxtap_buffer_clear(&line);
 }
 

@@ -3,10 +3,23 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "util/memory.h"
 #include "util/number.h"
 #include "verify/print.h"
 
 #define FORMAT_VERSION 1
+
+/* "file:line"; null if `place` is NULL. */
+static void source(fxtap_json *json, const char *key, const fxtap_verify_place *place)
+{
+    if (place == NULL || place->source_file[0] == '\0') {
+        fxtap_json_null(json, key);
+        return;
+    }
+    char line[4200];
+    snprintf(line, sizeof line, "%s:%" PRId32, place->source_file, place->source_line);
+    fxtap_json_string(json, key, line);
+}
 
 static void place(fxtap_json *json, const fxtap_verify_place *place)
 {
@@ -16,13 +29,7 @@ static void place(fxtap_json *json, const fxtap_verify_place *place)
     fxtap_json_uint(json, "graph", place->graph);
     fxtap_json_int(json, "step", place->step);
     fxtap_json_string(json, "slot", place->slot);
-    if (place->source_file[0] == '\0') {
-        fxtap_json_null(json, "source");
-    } else {
-        char line[4200];
-        snprintf(line, sizeof line, "%s:%" PRId32, place->source_file, place->source_line);
-        fxtap_json_string(json, "source", line);
-    }
+    source(json, "source", place);
     fxtap_json_string(json, "code", place->source_code);
     fxtap_json_string(json, "module", place->module_path);
     fxtap_json_string(json, "dtype", fxtap_dtype_name(place->dtype));
@@ -70,6 +77,17 @@ static void distances(fxtap_json *json, const fxtap_verify_distances *from_exact
     fxtap_json_end_object(json);
 }
 
+/* What differs only because of a wrong operator. */
+static void downstream(fxtap_json *json, const fxtap_verification *verification, const fx_downstream *found)
+{
+    fxtap_json_begin_object(json, "downstream");
+    fxtap_json_uint(json, "results", found->count);
+    const fxtap_verify_place *first = found->count == 0 ? NULL : &verification->results[found->first].place;
+    fxtap_json_string(json, "first", first == NULL ? NULL : first->node);
+    source(json, "first_source", first);
+    fxtap_json_end_object(json);
+}
+
 /* Shares of elements rather than counts; null if nothing was measured. */
 static void numbers(fxtap_json *json, const fxtap_verify_result *result)
 {
@@ -100,7 +118,9 @@ static void numbers(fxtap_json *json, const fxtap_verify_result *result)
     fxtap_json_uint(json, "distinct", error->distinct);
 }
 
-static void write_operator(fxtap_json *json, const fxtap_verification *verification, size_t i_operator)
+/* `found` is NULL if nothing is known of what is downstream. */
+static void write_operator(fxtap_json *json, const fxtap_verification *verification, size_t i_operator,
+                           const fx_downstream *found)
 {
     const fxtap_verify_operator *called = &verification->operators[i_operator];
     const fxtap_verify_result *result = fx_deciding_result(verification, i_operator);
@@ -112,6 +132,9 @@ static void write_operator(fxtap_json *json, const fxtap_verification *verificat
     numbers(json, result);
     distances(json, &result->place.distances);
     worst(json, &result->error);
+    if (found != NULL && verification->golden != NULL && fx_verdict_accuses(called->verdict)) {
+        downstream(json, verification, &found[i_operator]);
+    }
     fxtap_json_end_object(json);
 }
 
@@ -127,18 +150,32 @@ static void counts(fxtap_json *json, const fxtap_verification *verification)
 
 static void operators(fxtap_json *json, const char *key, const fxtap_verification *verification, bool only_wrong)
 {
+    fx_downstream *found = NULL;
+    fxtap_status status = verification->golden == NULL ? FXTAP_OK : fx_find_downstream(verification, &found);
+    json->out->status = status != FXTAP_OK ? status : json->out->status;
     fxtap_json_begin_array(json, key);
     for (size_t i = 0; i < verification->n_operators; i++) {
         if (!only_wrong || fx_verdict_accuses(verification->operators[i].verdict)) {
-            write_operator(json, verification, i);
+            write_operator(json, verification, i, found);
         }
     }
     fxtap_json_end_array(json);
+    fx_free(found);
 }
 
-void fx_verification_json_document(fxtap_json *json, const fxtap_verification *verification, bool with_wrong)
+void fx_verification_json_wrong(fxtap_json *json, const char *key, const fxtap_verification *verification)
 {
-    fxtap_json_begin_object(json, NULL);
+    fxtap_json_begin_object(json, key);
+    fxtap_json_string(json, "verdict", fx_verification_verdict(verification));
+    counts(json, verification);
+    operators(json, "wrong", verification, true);
+    fxtap_json_end_object(json);
+}
+
+void fx_verification_json_document(fxtap_json *json, const char *key, const fxtap_verification *verification,
+                                   bool with_wrong)
+{
+    fxtap_json_begin_object(json, key);
     fxtap_json_string(json, "fxtap", fxtap_version());
     fxtap_json_uint(json, "format", FORMAT_VERSION);
     fxtap_json_string(json, "golden", verification->golden);
@@ -156,6 +193,6 @@ void fx_verification_print_json(const fxtap_verification *verification, fxtap_bu
 {
     fxtap_json json;
     fxtap_json_init(&json, out, true);
-    fx_verification_json_document(&json, verification, true);
+    fx_verification_json_document(&json, NULL, verification, true);
     fxtap_buffer_text(out, "\n");
 }

@@ -22,6 +22,20 @@ bool fx_verdict_accuses(fxtap_verify_verdict verdict); /* biased or wrong */
 /* ---- json.c ---- */
 
 /* The whole document; without `with_wrong` no operator is in it twice. */
-void fx_verification_json_document(fxtap_json *json, const fxtap_verification *verification, bool with_wrong);
+void fx_verification_json_document(fxtap_json *json, const char *key, const fxtap_verification *verification,
+                                   bool with_wrong);
+/* Verdict, counts and the wrong operators. */
+void fx_verification_json_wrong(fxtap_json *json, const char *key, const fxtap_verification *verification);
+
+/* ---- downstream.c ---- */
+
+/* What differs from golden only because of an operator. */
+typedef struct fx_downstream {
+    uint64_t count;
+    size_t first; /* index of a result, if there is one */
+} fx_downstream;
+
+/* One for each operator, freed by the caller; those that are not wrong have none. FXTAP_E_NOMEM. */
+fxtap_status fx_find_downstream(const fxtap_verification *verification, fx_downstream **out);
 
 #endif

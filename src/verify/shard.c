@@ -9,6 +9,7 @@
 
 #define MAGIC 0x7672657661746c03u /* and a version */
 #define RESULT_BYTES_MIN 64
+#define VALUE_BYTES 9
 
 static void error_fields(fx_codec *c, fxtap_rounding_error *error)
 {
@@ -64,6 +65,29 @@ static void shape_fields(fx_codec *c, fxtap_verify_place *place)
     }
 }
 
+static void value_fields(fx_codec *c, fxtap_verify_value *value)
+{
+    fx_codec_u64(c, &value->hash);
+    fx_codec_bool(c, &value->differs);
+}
+
+static void input_fields(fx_codec *c, fxtap_verify_place *place)
+{
+    fx_codec_count(c, &place->n_inputs, VALUE_BYTES);
+    fxtap_verify_value *inputs = fx_codec_room(c, place->n_inputs, sizeof *inputs);
+    for (size_t i = 0; i < place->n_inputs && (inputs != NULL || fx_codec_is_writing(c)); i++) {
+        fxtap_verify_value value = fx_codec_is_writing(c) ? place->inputs[i] : (fxtap_verify_value){0};
+        value_fields(c, &value);
+        if (inputs != NULL) {
+            inputs[i] = value;
+        }
+    }
+    if (!fx_codec_is_writing(c)) {
+        place->n_inputs = inputs == NULL ? 0 : place->n_inputs;
+        place->inputs = inputs;
+    }
+}
+
 static void place_fields(fx_codec *c, fxtap_verify_place *place)
 {
     place->struct_size = sizeof *place;
@@ -87,6 +111,9 @@ static void place_fields(fx_codec *c, fxtap_verify_place *place)
     fx_codec_double(c, &place->distances.golden);
     fx_codec_double(c, &place->distances.target);
     fx_codec_double(c, &place->distances.rounding);
+    fx_codec_bool(c, &place->is_alone);
+    value_fields(c, &place->value);
+    input_fields(c, place);
 }
 
 static void result_fields(fx_codec *c, fxtap_verify_result *result)

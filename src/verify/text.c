@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "report/page_text.h"
+#include "util/memory.h"
 #include "util/number.h"
 #include "verify/print.h"
 
@@ -95,16 +96,6 @@ static void not_replayed(const fx_page *p, const fxtap_verification *v)
     }
 }
 
-/* The text of a scratch buffer; "" if it failed, and then the page has failed. */
-static const char *text_of(const fx_page *p, const fxtap_buffer *scratch)
-{
-    if (fxtap_buffer_status(scratch) != FXTAP_OK) {
-        p->out->status = scratch->status;
-        return "";
-    }
-    return scratch->length > 0 ? scratch->bytes : "";
-}
-
 /* Prints what `write` does, wrapped after `indent` columns. */
 static void wrapped(const fx_page *p, const fxtap_verification *v, int32_t indent,
                     void (*write)(const fx_page *p, const fxtap_verification *v))
@@ -114,7 +105,7 @@ static void wrapped(const fx_page *p, const fxtap_verification *v, int32_t inden
     fx_page scratch = *p;
     scratch.out = &line;
     write(&scratch, v);
-    fx_page_wrapped(p, text_of(p, &line), indent);
+    fx_page_wrapped(p, fx_page_scratch_text(p, &line), indent);
     fxtap_buffer_clear(&line);
     fxtap_buffer_text(p->out, "\n");
 }
@@ -180,7 +171,7 @@ static void percent(fxtap_buffer *out, double share)
         fxtap_buffer_text(out, "none");
         return;
     }
-    fxtap_buffer_digits(out, 100 * share, 2);
+    fxtap_buffer_digits(out, 100 * share, share < 0.995 ? 2 : 3); /* not "1e+02" */
     fxtap_buffer_text(out, " %");
 }
 
@@ -259,7 +250,7 @@ static void shape_line(const fx_page *p, const fxtap_verify_result *result)
     shape_sentence(&line, result);
     lean_sentence(&line, &result->error);
     fx_page_label(p, "shape");
-    fx_page_wrapped(p, text_of(p, &line), 10);
+    fx_page_wrapped(p, fx_page_scratch_text(p, &line), 10);
     fxtap_buffer_clear(&line);
     fxtap_buffer_text(p->out, "\n");
 }
@@ -322,8 +313,35 @@ static void place_lines(const fx_page *p, const fxtap_verify_place *place)
     fxtap_buffer_text(p->out, "]\n");
 }
 
-static void first_wrong(const fx_page *p, const fxtap_verify_result *result)
+/* What differs only because of it, and where that begins. */
+static void downstream_line(const fx_page *p, const fxtap_verification *v, size_t i)
 {
+    fx_downstream *found = NULL;
+    if (v->golden == NULL) {
+        return;
+    }
+    if (fx_find_downstream(v, &found) != FXTAP_OK) {
+        p->out->status = FXTAP_E_NOMEM;
+    } else if (found[i].count > 0) {
+        const fxtap_verify_place *first = &v->results[found[i].first].place;
+        fx_page_label(p, "carried");
+        fx_page_counted(p, found[i].count, "later tensor differs", "later tensors differ");
+        fxtap_buffer_text(p->out, " only because of it, first ");
+        fx_page_text(p, first->node, p->width / 3, false);
+        if (first->source_file[0] != '\0') {
+            fxtap_buffer_text(p->out, "\n");
+            fx_page_label(p, "");
+            fx_page_text(p, first->source_file, p->width - 20, true);
+            fxtap_buffer_printf(p->out, ":%" PRId32, first->source_line);
+        }
+        fxtap_buffer_text(p->out, "\n");
+    }
+    fx_free(found);
+}
+
+static void first_wrong(const fx_page *p, const fxtap_verification *v, size_t i)
+{
+    const fxtap_verify_result *result = fx_deciding_result(v, i);
     place_lines(p, &result->place);
     if (result->is_measured && is_real(&result->place)) {
         size_line(p, &result->error);
@@ -337,6 +355,7 @@ static void first_wrong(const fx_page *p, const fxtap_verify_result *result)
         fxtap_buffer_text(p->out, "\n");
     }
     worst_lines(p, result);
+    downstream_line(p, v, i);
 }
 
 /* ---- the others ---- */
@@ -378,7 +397,7 @@ static void also_line(const fx_page *p, const fxtap_verify_result *result)
     fxtap_buffer_text(&line, ": ");
     in_short(&scratch, result);
     fxtap_buffer_text(p->out, "  ");
-    fx_page_text(p, text_of(p, &line), p->width - 12, false);
+    fx_page_text(p, fx_page_scratch_text(p, &line), p->width - 12, false);
     fxtap_buffer_text(p->out, "\n");
     fxtap_buffer_clear(&line);
 }
@@ -495,7 +514,7 @@ static void wrong_report(const fx_page *p, const fxtap_verification *v)
     wrapped(p, v, 7, wrong_sentence);
     if (!p->options->quiet) {
         fxtap_buffer_text(p->out, "\n");
-        first_wrong(p, result);
+        first_wrong(p, v, first);
         also(p, v, first);
         whole_chain(p, v);
         accounts(p, v);

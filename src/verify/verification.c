@@ -154,10 +154,14 @@ static fxtap_status keep_place(fxtap_verification *verification, const fxtap_ver
         }
     }
     out->shape = NULL;
+    out->inputs = NULL;
     if (place->ndim > 0) {
         out->shape = fx_arena_copy(&verification->arena, place->shape, (size_t)place->ndim, sizeof *place->shape);
     }
-    return place->ndim > 0 && out->shape == NULL ? FXTAP_E_NOMEM : FXTAP_OK;
+    if (place->n_inputs > 0) {
+        out->inputs = fx_arena_copy(&verification->arena, place->inputs, place->n_inputs, sizeof *place->inputs);
+    }
+    return verification->arena.failed ? FXTAP_E_NOMEM : FXTAP_OK;
 }
 
 static fxtap_status check_place(const fxtap_verify_place *place, fxtap_verify_verdict verdict)

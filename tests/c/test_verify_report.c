@@ -3,10 +3,12 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "fxtap/verify.h"
 #include "util/memory.h"
+#include "verify/print.h"
 
 static fxtap_verification *create(const char *golden)
 {
@@ -434,6 +436,113 @@ static void test_invalid_places(void **state)
 }
 
 /* Every allocation fails once: the message is NOMEM, and nothing leaks (under AddressSanitizer). */
+/* ---- what differs only because of a wrong operator ---- */
+
+/* An operator that reads `a` and `b` (0: nothing, negative: differs) and makes `made`, on a rank. */
+static void add_step(fxtap_verification *v, int32_t rank, const char *node, int a, int b, int made,
+                     fxtap_verify_verdict verdict)
+{
+    fxtap_verify_value inputs[2];
+    size_t n = 0;
+    const int given[] = {a, b};
+    for (size_t i = 0; i < 2; i++) {
+        if (given[i] != 0) {
+            inputs[n++] = (fxtap_verify_value){(uint64_t)abs(given[i]), given[i] < 0};
+        }
+    }
+    fxtap_verify_place place = place_of(node, (int64_t)v->n_results);
+    place.rank = rank;
+    place.inputs = inputs;
+    place.n_inputs = n;
+    place.value = (fxtap_verify_value){(uint64_t)abs(made), made < 0};
+    assert_int_equal(fxtap_verification_add(v, &place, verdict, NULL), FXTAP_OK);
+}
+
+#define RIGHT FXTAP_VERIFY_ROUNDING
+#define WRONG FXTAP_VERIFY_WRONG
+
+/* The numbers of operators' downstream results, as text: "0 3 0". */
+static void downstream_is(fxtap_verification *v, const char *expected)
+{
+    fx_downstream *found;
+    char text[200] = "";
+    assert_int_equal(fx_find_downstream(v, &found), FXTAP_OK);
+    for (size_t i = 0; i < v->n_operators; i++) {
+        snprintf(text + strlen(text), sizeof text - strlen(text), "%s%d", i > 0 ? " " : "", (int)found[i].count);
+    }
+    assert_string_equal(text, expected);
+    fx_free(found);
+    fxtap_verification_free(v);
+}
+
+static void test_downstream_follows_values(void **state)
+{
+    (void)state;
+    fxtap_verification *v = create("good");
+    add_step(v, 0, "before", 1, 0, 2, RIGHT);
+    add_step(v, 0, "bad", 2, 0, -3, WRONG);
+    add_step(v, 0, "reads", -3, 1, -4, RIGHT);
+    add_step(v, 0, "aside", 2, 0, 5, RIGHT);
+    add_step(v, 0, "healed", -3, 0, 6, RIGHT); /* the error is within the tolerance here, and leaves it again */
+    add_step(v, 0, "again", 6, 5, -7, RIGHT);
+    add_step(v, 1, "other rank", 3, 0, -8, RIGHT);
+    downstream_is(v, "0 2 0 0 0 0 0");
+}
+
+static void test_downstream_is_only_of_one(void **state)
+{
+    (void)state;
+    fxtap_verification *v = create("good");
+    add_step(v, 0, "first", 1, 0, -2, WRONG);
+    add_step(v, 0, "second", 1, 0, -3, WRONG);
+    add_step(v, 0, "of first", -2, 0, -4, RIGHT);
+    add_step(v, 0, "of second", -3, 0, -5, RIGHT);
+    add_step(v, 0, "of both", -4, -5, -6, RIGHT);
+    add_step(v, 0, "after both", -6, 0, -7, RIGHT);
+    add_step(v, 0, "wrong after first", -4, 0, -8, WRONG);
+    add_step(v, 0, "of two", -8, 0, -9, RIGHT);
+    downstream_is(v, "1 1 0 0 0 0 0 0");
+}
+
+static void test_downstream_of_other_differences(void **state)
+{
+    (void)state;
+    fxtap_verification *v = create("good");
+    add_step(v, 0, "rounding", 1, 0, -2, RIGHT); /* differs by itself */
+    add_step(v, 0, "bad", 1, 0, -3, WRONG);
+    add_step(v, 0, "with rounding", -2, -3, -4, RIGHT);
+    add_step(v, 0, "with an input that differs", -3, -90, -5, RIGHT);
+    add_step(v, 0, "unknown", -3, 0, -6, FXTAP_VERIFY_NOT_REPLAYED); /* may be wrong, too */
+    add_step(v, 0, "of unknown", -6, 0, -7, RIGHT);
+    add_step(v, 0, "of bad alone", -3, 1, -8, RIGHT);
+    downstream_is(v, "0 1 0 0 0 0 0");
+}
+
+static void test_downstream_is_printed(void **state)
+{
+    (void)state;
+    fxtap_verification *v = create("good"), *merged = NULL;
+    add_step(v, 0, "bad", 1, 0, -2, WRONG);
+    add_step(v, 0, "dense", -2, 0, -3, RIGHT);
+    add_step(v, 0, "sum", -3, 0, -4, RIGHT);
+    void *bytes;
+    size_t n_bytes;
+    assert_int_equal(fxtap_verification_serialise(v, &bytes, &n_bytes), FXTAP_OK);
+    assert_int_equal(fxtap_verification_merge((const void *const[]){bytes}, &n_bytes, 1, &merged), FXTAP_OK);
+    fxtap_free(bytes);
+    char *text = print(merged, FXTAP_REPORT_TEXT, false), *json = print(merged, FXTAP_REPORT_JSON, false);
+    assert_non_null(strstr(text, "\n  carried 2 later tensors differ only because of it, first dense\n"
+                                 "          /home/user/model.py:12\n"));
+    assert_non_null(strstr(json, "\"downstream\": {\n"));
+    assert_non_null(strstr(json, "\"results\": 2,"));
+    assert_non_null(strstr(json, "\"first\": \"dense\","));
+    assert_non_null(strstr(json, "\"first_source\": \"/home/user/model.py:12\""));
+    fxtap_free(text);
+    fxtap_free(json);
+    fxtap_verification_free(merged);
+    fxtap_verification_free(v);
+}
+
 static void test_out_of_memory(void **state)
 {
     (void)state;
@@ -479,6 +588,10 @@ int main(void)
         cmocka_unit_test(test_merging_one_shard_changes_nothing),
         cmocka_unit_test(test_damaged_shards),
         cmocka_unit_test(test_invalid_places),
+        cmocka_unit_test(test_downstream_follows_values),
+        cmocka_unit_test(test_downstream_is_only_of_one),
+        cmocka_unit_test(test_downstream_of_other_differences),
+        cmocka_unit_test(test_downstream_is_printed),
         cmocka_unit_test(test_out_of_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,6 +14,9 @@ from typing import Any
 import pytest
 import torch
 
+import fxtap
+from fxtap.verification import command
+from fxtap.verification import run as run_module
 from program_run import Run
 from replayed import Wrong, by_tanh, dump, example, model, scaled, wrong_gelu
 
@@ -140,6 +144,51 @@ def test_the_report_does_not_depend_on_the_split(verify: Run, tmp_path: Path) ->
     for k in range(3):
         assert verify("ranks", "--shard", f"{k}/3", "--out", f"shards/{k}").returncode == 0
     assert reports("merged", "--merge", "shards") == whole
+
+
+def test_jobs_share_the_comparison(dumps: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One process compares, and runs the exact chain; the report is that of a single process."""
+    log = tmp_path / "log"
+
+    def compare_sides(*sides: Any, **options: Any) -> Any:
+        with log.open("a") as file:
+            file.write("compared\n")
+        return run_module.compare_sides(*sides, **options)
+
+    monkeypatch.setattr(command, "compare_sides", compare_sides)
+    monkeypatch.setattr(signal, "signal", lambda *_: None)
+    reports = []
+    for jobs in ("1", "3"):
+        out = os.open(tmp_path / jobs, os.O_WRONLY | os.O_CREAT)
+        target, golden = str(dumps / "ranks"), str(dumps / "float32")
+        line = ["--target", target, "--against", golden, "--exact", "--jobs", jobs, "--out-fd", str(out)]
+        assert command.main(line) == 0
+        reports.append(fxtap.Verification.merge([(tmp_path / jobs).read_bytes()]).to_json())
+        assert log.read_text() == "compared\n"
+        log.unlink()
+    assert reports[0] == reports[1] and "distances" in reports[0]
+
+
+def test_errors_of_the_comparison_are_one_line(verify: Run, dumps: Path) -> None:
+    for jobs in ("1", "2"):
+        done = verify("float32", "--against", dumps / "nowhere", "--jobs", jobs)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert "nowhere': No such file or directory" in done.stderr and done.stderr.count("\n") == 1
+
+
+def test_graph_from(verify: Run, dumps: Path, tmp_path: Path) -> None:
+    named = tmp_path / "named"
+    shutil.copytree(dumps / "float32-tanh", named)
+    for path in named.rglob("fxtap.db*"):
+        path.unlink()
+    done = verify(named, "--graph-from", dumps / "float32")
+    assert done.returncode == 1 and done.stdout.startswith("WRONG  gelu_1  ")
+    assert "not replayed" not in done.stdout
+    alone = verify(named)
+    assert "no index, and the files do not settle all arguments" in alone.stdout
+    for jobs in ("1", "3"):
+        found = report(verify(named, "--graph-from", dumps / "float32", "--jobs", jobs, "--json", "-"))
+        assert [row["node"] for row in found["wrong"]] == ["gelu_1"]
 
 
 def test_without_the_package_or_torch(verify: Run, tmp_path: Path) -> None:

@@ -7,9 +7,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
+import fxtap
 from browser import Browser, find_chromium
 from fxtap import _core
+from replayed import dump, example, model, scaled, wrong_gelu
 
 pytestmark = pytest.mark.skipif(find_chromium() is None, reason="no chromium")
 
@@ -85,3 +88,30 @@ def test_names_are_text(browser: Browser, tmp_path: Path) -> None:
     assert browser.messages == []
     assert browser.value("document.title") == "fxtap verify: wrong"
     assert browser.value(HEADLINE) == f"Wrong: {HOSTILE}_3"
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype", "headline", "wrong"),
+    [
+        ("rounding", torch.bfloat16, "Different, but nothing is wrong: all is rounding", []),
+        ("wrong", torch.float32, "Different, and 1 operator is wrong: gelu_1", ["gelu_1  "]),
+    ],
+)
+def test_comparison_with_its_verification(
+    browser: Browser, tmp_path: Path, name: str, dtype: torch.dtype, headline: str, wrong: list[str]
+) -> None:
+    dump(tmp_path / "golden", model, [example()])
+    dump(tmp_path / "target", model, [example(dtype)], wrong_gelu(scaled(1.1)) if wrong else None)
+    found = fxtap.compare(tmp_path / "golden", tmp_path / "target", verify=True)
+    browser.messages.clear()
+    browser.open(found.save(tmp_path / f"{name}.html"))
+    assert browser.messages == []
+    assert browser.value(HEADLINE) == headline
+    heads = browser.value("[...document.querySelectorAll('#origins h2')].map(h => h.textContent)")
+    assert heads == ["Wrong", "Where it began"][not wrong :]
+    cards = browser.value("[...document.querySelectorAll('#origins .origin h3')].map(h => h.firstChild.textContent)")
+    assert cards[: len(wrong)] == wrong
+    shown = browser.value("pairs.map(p => [p[P.name], p[P.verified]]).filter(p => p[1] !== null)")
+    assert sorted(shown) == sorted([pair.name, pair.verified] for pair in found.pairs if pair.verified is not None)
+    browser.value("$('search').value = 'gelu_1 output wrong'; $('search').dispatchEvent(new Event('input')); 1")
+    assert browser.value(SHOWN).startswith(f"{len(wrong)} of ")

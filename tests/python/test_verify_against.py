@@ -156,6 +156,33 @@ def test_exact_chain(golden: Path, tmp_path: Path) -> None:
     assert "relative distance from the exact value" in other.to_text()
 
 
+def test_what_differs_only_because_of_it(golden: Path, tmp_path: Path) -> None:
+    """Between runs of equal precision, that is all that differs after the wrong operator."""
+    found = fxtap.verify(dump(tmp_path / "w", torch.float32, eps=1e-1), against=golden)
+    (wrong,) = found.wrong
+    compared = fxtap.compare(golden, tmp_path / "w")
+    differing = [
+        pair for pair in compared.differing if pair.io != "INPUT" and pair.order > compared.origins[0].pair.order
+    ]
+    assert wrong["downstream"]["results"] == len(differing) > 10
+    assert wrong["downstream"]["first"] == differing[0].node
+    assert wrong["downstream"]["first_source"].endswith(f":{differing[0].source_line}")
+    text = f"carried {len(differing)} later tensors differ only because of it, first {differing[0].node}"
+    assert text in found.to_text()
+    alone = fxtap.verify(tmp_path / "w")
+    assert "downstream" not in str(alone.operators)
+
+
+def test_single_ranks_pair_whatever_their_numbers(golden: Path, tmp_path: Path) -> None:
+    """Each side has one rank; target's is another one."""
+    target = dump(tmp_path / "d", torch.float32, eps=1e-3)
+    (folder,) = target.glob("worldsize*")
+    folder.rename(folder.with_name("worldsize4_global_rank3"))
+    found = fxtap.verify(target, against=golden)
+    assert [row["reason"] for row in found.operators if row["reason"].startswith("by itself")] == []
+    assert [row["target"] for row in found.wrong] == ["aten.native_layer_norm.default"]
+
+
 def test_opened_dumps_keep_their_runs(tmp_path: Path) -> None:
     """Both sides are the runs that were opened, not the latest ones."""
 

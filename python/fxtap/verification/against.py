@@ -28,6 +28,8 @@ MAX_OPERATORS = 64
 CAST = "torch.ops.aten._to_copy.default"
 """A conversion that only target has: where a graph has fewer operators, its neighbours may be paired with it."""
 
+_DIFFERING = ("different", "shape mismatch", "dtype mismatch")
+
 _NAME = re.compile(r"([^-]*)-.*\.(INPUT|OUTPUT|INOUT)\.(.+)", re.DOTALL)
 
 
@@ -108,16 +110,17 @@ class Region(Replay):
         return {place: done[at.index][at.place] for place, at in self._places.items() if at.place in done[at.index]}
 
 
-def _keys(report: _core.Report) -> Iterator[tuple[Key, Key]]:
-    """Return the pairs of a comparison: golden's tensor, target's."""
-    names = ("pairing", "name", "target_name", "rank", "graph", "target_graph", "step", "target_step")
+def _keys(report: _core.Report, target_rank: int | None) -> Iterator[tuple[Key, Key, str]]:
+    """Return the pairs of a comparison: golden's tensor, target's, verdict. Pairs have golden's rank."""
+    names = ("pairing", "name", "target_name", "rank", "graph", "target_graph", "step", "target_step", "verdict")
     columns = report.columns(names)
-    for pairing, name, other, rank, graph, target_graph, step, target_step in zip(
+    for pairing, name, other, rank, graph, target_graph, step, target_step, verdict in zip(
         *(columns[field] for field in names), strict=True
     ):
         golden, target = _NAME.fullmatch(name), _NAME.fullmatch(other or name)
         if pairing != "unpaired" and golden is not None and target is not None:
-            yield Key(rank, graph, step, *golden.groups()), Key(rank, target_graph, target_step, *target.groups())
+            place = rank if target_rank is None else target_rank, target_graph, target_step
+            yield Key(rank, graph, step, *golden.groups()), Key(*place, *target.groups()), verdict
 
 
 def _limit(value: Any) -> str:
@@ -290,9 +293,18 @@ class Counterparts:
         self._order = {call.key: (i, call) for i, call in enumerate(target_calls)}
         self._of_target: dict[Key, Key] = {}
         self._of_golden: dict[Key, list[Key]] = {}
-        for mine, other in _keys(report):
+        self._differing: set[Key] = set()
+        ranks = {key[0] for key in self._order}
+        for mine, other, verdict in _keys(report, ranks.pop() if len(ranks) == 1 else None):
             self._of_target[other] = mine
             self._of_golden.setdefault(mine, []).append(other)
+            if verdict in _DIFFERING:
+                self._differing.add(other)
+
+    def value(self, call: Call, row: int) -> tuple[int, bool]:
+        """Return what tells a value of target: 64 bits of its hash (0: unknown), and whether it differs."""
+        key = Key(*call.key, *call.slots.place(row))
+        return int((call.slots.field(row, "hash") or "0")[:16], 16), key in self._differing
 
     def _counterparts(self, golden: Key) -> Iterator[tuple[Key, Call, int]]:
         """Return target's tensors that are paired with one of golden's: with their calls and rows."""

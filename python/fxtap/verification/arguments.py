@@ -320,6 +320,8 @@ def _special(value: dict[str, Any]) -> Any:
         return _known(_FORMATS, content, "memory format")
     if kind.startswith("sym"):
         return _hinted(value)
+    if kind == "unknown":
+        raise NotReplayedError(str(content))
     raise NotReplayedError("higher-order operator" if kind == "graph" else "an argument that is not recorded")
 
 

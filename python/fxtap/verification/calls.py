@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Hashable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
+from .. import _core
 from ..reading import DumpReader, GraphReader, PatternError
-from .arguments import Arguments, Decoder, Node, Record, Saved, Slots
+from .arguments import Arguments, Columns, Decoder, Node, Record, Saved, Slots, quiet_read_only_buffers
+from .named import FileRecord, FileSlots, find_record
 from .operators import NotReplayedError, Operator, find_operator
 
 __all__ = ["Call", "Selection", "find_calls"]
@@ -45,6 +48,11 @@ class Call:
         return self.rank, self.graph, self.step, self.node.name
 
     @property
+    def inputs(self) -> list[int]:
+        """The rows of what it reads."""
+        return [row for (io, _), row in self.slots.rows.items() if io == "INPUT"]
+
+    @property
     def results(self) -> list[int]:
         """The rows of its results, and of the arguments that it changed."""
         rows = self.slots.rows
@@ -78,6 +86,22 @@ class Call:
         """Return whether an argument is a parameter, a buffer or a constant."""
         producer = self._producer(position)
         return producer is not None and (producer["op"] == "get_attr" or "weight" in producer["flags"])
+
+    def reads_own_memory(self) -> bool:
+        """Return whether the first argument is an operator's fresh result without gaps: its memory has nothing else."""
+        producer = self._producer("0")
+        row = self.slots.rows.get(("INPUT", "0"))
+        if producer is None or producer["op"] != "call_function" or row is None:
+            return False
+        try:
+            operator = find_operator(str(producer["python"]))
+        except NotReplayedError:
+            return False
+        sizes, strides = self.slots.field(row, "shape"), self.slots.field(row, "strides")
+        is_dense = strides is not None and math.prod(sizes) == 1 + sum(
+            (n - 1) * stride for n, stride in zip(sizes, strides, strict=True)
+        )
+        return is_dense and not (operator.is_view or operator.is_exact or operator.written)
 
     def has_equal_literals(self, other: Call) -> bool:
         """Return whether another call is of the same operator, with equal arguments but for tensors."""
@@ -125,13 +149,13 @@ def _steps(dump: DumpReader, selection: Selection) -> Iterator[tuple[GraphReader
         if selection.rank not in (-1, rank.rank):
             continue
         found = [
-            (step.call, graph.graph, step.step, graph)
+            (step.call, step.step, graph.graph, graph)
             for graph in rank.graphs
             if selection.graph in (-1, graph.graph)
             for step in graph.steps
             if step.state == "whole" and selection.step in (-1, step.step)
         ]
-        for number, _, step, graph in sorted(found, key=lambda entry: entry[:3]):
+        for number, step, _, graph in sorted(found, key=lambda entry: entry[:3]):
             yield graph, step, number
 
 
@@ -144,22 +168,68 @@ def _rows_of_nodes(columns: dict[str, list[Any]], world_size: int) -> dict[int, 
     return dict(sorted(found.items()))
 
 
-def find_calls(dump: DumpReader, selection: Selection) -> Iterator[Call]:
+@dataclass
+class _Source:
+    """Where the calls of one graph get their nodes and literals from."""
+
+    record: Record
+    by_name: dict[tuple[str, str], Node] | None = None  # of a dump without an index; None: by order
+    dtypes: dict[str, dict[tuple[str, str], str]] = field(default_factory=dict)  # of each node's tensors
+
+    def call(self, tensors: _core.Tensors, columns: Columns, order: int, rows: list[int]) -> tuple[Record, Node, Slots]:
+        """Return record, node and tensors of the call whose rows these are."""
+        if self.by_name is None:
+            return self.record, self.record.nodes[order], Slots(tensors, columns, rows)
+        name, target = columns["node"][rows[0]], columns["target"][rows[0]]
+        slots = FileSlots(tensors, columns, rows, self.dtypes.get(name, {}))
+        node = self.by_name.get((name, target))
+        if node is not None:
+            return self.record, replace(node, order=order), slots
+        files = FileRecord()
+        return files, files.node(order, name, target, slots), slots
+
+    def has(self, order: int) -> bool:
+        return self.by_name is not None or order < len(self.record.nodes)
+
+
+def _source(dump: DumpReader, graph: GraphReader, other: DumpReader | None) -> _Source:
+    """Return the source for a graph: its own record, else that of the same graph in another dump, else its files."""
+    if graph.rank.has_index:
+        return _Source(Record(graph.record))
+    quiet_read_only_buffers()  # dtypes are found from the values of files
+    names = {(node.name, node.target) for node in graph.nodes}
+    found = None if other is None else find_record(graph, names, other)
+    if found is None or other is None:
+        return _Source(FileRecord(), {})
+    record = Record(found.record)
+    columns = other._reader.tensors(run=found.run, rank=found.rank.rank, graph=found.graph).columns()
+    dtypes: dict[str, dict[tuple[str, str], str]] = {}
+    for node, io, position, dtype in zip(*(columns[key] for key in ("node", "io", "position", "dtype")), strict=True):
+        dtypes.setdefault(node, {})[io, position] = dtype or ""
+    return _Source(record, {(node.name, str(node.fields["target"])): node for node in record.nodes}, dtypes)
+
+
+def find_calls(dump: DumpReader, selection: Selection, graph_from: DumpReader | None = None) -> Iterator[Call]:
     """Return the operator calls of a dump.
+
+    Parameters
+    ----------
+    graph_from
+        A dump of the same model with an index: gives literals and wiring if `dump` has no index.
 
     Raises
     ------
     LookupError
-        There is no index, and so no graph record; or the pattern or the selection matches nothing.
+        The pattern or the selection matches nothing.
     """
-    records: dict[tuple[int, int], Record] = {}
+    sources: dict[tuple[int, int], _Source] = {}
     is_empty = True
     for graph, step, number in _steps(dump, selection):
         key = (graph.rank._index, graph.graph)
-        record = records.get(key)
-        if record is None:
-            record = records[key] = Record(graph.record)
-        for call in _calls_of_step(dump, graph, step, number, record, selection.op):
+        source = sources.get(key)
+        if source is None:
+            source = sources[key] = _source(dump, graph, graph_from)
+        for call in _calls_of_step(dump, graph, step, number, source, selection.op):
             is_empty = False
             yield call
     if is_empty:
@@ -170,7 +240,7 @@ def find_calls(dump: DumpReader, selection: Selection) -> Iterator[Call]:
 
 
 def _calls_of_step(
-    dump: DumpReader, graph: GraphReader, step: int, number: int, record: Record, op: str | None
+    dump: DumpReader, graph: GraphReader, step: int, number: int, source: _Source, op: str | None
 ) -> Iterator[Call]:
     rank = graph.rank
     place = {"run": graph.run, "rank": rank.rank, "graph": graph.graph, "step": step}
@@ -178,6 +248,6 @@ def _calls_of_step(
     columns = tensors.columns()
     chosen = None if op is None else set(dump.tensors(op, **place)._tensors.columns()["order"])
     for order, rows in _rows_of_nodes(columns, rank.world_size).items():
-        if (chosen is None or order in chosen) and order < len(record.nodes):
-            slots = Slots(tensors, columns, rows)
-            yield Call(rank.rank, graph.graph, step, number, record.nodes[order], record, slots)
+        if (chosen is None or order in chosen) and source.has(order):
+            record, node, slots = source.call(tensors, columns, order, rows)
+            yield Call(rank.rank, graph.graph, step, number, node, record, slots)

@@ -5,17 +5,20 @@ from __future__ import annotations
 import argparse
 import multiprocessing
 import os
+import pickle
 import signal
 import sys
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from types import FrameType
 from typing import Any
 
 from .. import _core
 from ..reading import open_dump
-from .run import verify
+from .calls import Selection
+from .run import Comparison, Sides, compare_sides, verify_sides
 
 __all__ = ["describe_error", "main"]
 
@@ -70,36 +73,57 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--out-fd", type=int, required=True)
     parser.add_argument("--target", required=True)
     parser.add_argument("--shard", default="0/1")
-    for name in ("run", "rank", "graph", "step", "jobs"):
+    for name in ("run", "golden-run"):
+        parser.add_argument(f"--{name}", type=int, default=0)
+    for name in ("rank", "graph", "step"):
+        parser.add_argument(f"--{name}", type=int, default=-1)
+    for name in ("jobs", "report-fd"):
         parser.add_argument(f"--{name}", type=int)
     parser.add_argument("--threads", type=int, default=1)
-    for name in ("op", "against"):
+    for name in ("op", "against", "graph-from"):
         parser.add_argument(f"--{name}")
     parser.add_argument("--exact", action="store_true")
     return parser.parse_args(arguments)
 
 
-def _keywords(options: argparse.Namespace) -> dict[str, Any]:
-    """Return the keywords of `verify` that were given."""
-    names = ("run", "rank", "graph", "step", "op", "against", "exact", "threads")
-    given = {name: getattr(options, name) for name in names if getattr(options, name)}
-    return given | {name: 0 for name in ("rank", "graph", "step") if getattr(options, name) == 0}
+def _sides(options: argparse.Namespace) -> Sides:
+    return Sides.open(options.target, options.against, options.graph_from, options.run, options.golden_run)
+
+
+def _compare(options: argparse.Namespace) -> Comparison | None:
+    """Return the comparison with golden: the one whose report `fxtap compare` passes, or a new one."""
+    if options.report_fd is None:
+        return compare_sides(_sides(options), exact=options.exact, threads=options.threads)
+    with os.fdopen(options.report_fd, "rb") as file:
+        return Comparison(file.read(), options.rank)
 
 
 def _choose_jobs(options: argparse.Namespace) -> int:
     """Return the number of processes."""
     if options.jobs:
         return int(options.jobs)
-    dump = open_dump(options.target, run=options.run or 0)
+    dump = open_dump(options.target, run=options.run)
     n_calls: int = sum(graph.n_dumped * graph.n_steps for graph in dump.graphs)
     return max(1, min(len(os.sched_getaffinity(0)), n_calls // _CALLS_PER_JOB))
 
 
-def _verify(options: argparse.Namespace, shard: tuple[int, int], progress: Progress) -> bytes:
-    return verify(options.target, shard=shard, progress=progress, **_keywords(options)).serialise()
+@dataclass(frozen=True)
+class Work:
+    """What all processes do alike."""
+
+    options: argparse.Namespace
+    comparison: Comparison | None
+
+    def verify(self, shard: tuple[int, int], progress: Progress) -> bytes:
+        """Verify one shard; return it serialised."""
+        options = self.options
+        selection = Selection(options.rank, options.graph, options.step, options.op)
+        return verify_sides(
+            _sides(options), selection, self.comparison, threads=options.threads, shard=shard, progress=progress
+        ).serialise()
 
 
-def _work(connection: Connection, options: argparse.Namespace, shard: tuple[int, int], stop: Stop) -> None:
+def _work(connection: Connection, work: Work, shard: tuple[int, int], stop: Stop) -> None:
     """Verify one shard in a worker process; send progress (a tuple), then the result (bytes) or an error (str)."""
     sent = 0.0
 
@@ -111,7 +135,7 @@ def _work(connection: Connection, options: argparse.Namespace, shard: tuple[int,
         return stop.since is None
 
     try:
-        connection.send(_verify(options, shard, progress))
+        connection.send(work.verify(shard, progress))
     except _ERRORS as error:
         connection.send(describe_error(error))
 
@@ -131,21 +155,44 @@ class JobError(RuntimeError):
     """A worker process failed; the message says why."""
 
 
-def _in_jobs(options: argparse.Namespace, shards: Sequence[tuple[int, int]], stop: Stop, line: ProgressLine) -> bytes:
-    """Verify each shard in a process of its own; return the merged verification, serialised."""
+def _prepare(connection: Connection, options: argparse.Namespace) -> None:
+    """Compare with golden in a worker process; send the pickled comparison, or an error (str)."""
+    try:
+        connection.send(pickle.dumps(_compare(options)))
+    except _ERRORS as error:
+        connection.send(describe_error(error))
+
+
+def _in_processes(
+    target: Callable[..., None], arguments: Sequence[tuple[Any, ...]], stop: Stop, line: ProgressLine
+) -> list[bytes]:
+    """Call a function in a process of its own for each tuple of arguments; return what they send, in order."""
     fork = multiprocessing.get_context("fork")
     pending: dict[Connection, tuple[int, Any]] = {}
-    for number, shard in enumerate(shards):
+    for number, items in enumerate(arguments):
         ours, theirs = fork.Pipe(duplex=False)
-        process = fork.Process(target=_work, args=(theirs, options, shard, stop), daemon=True)
+        process = fork.Process(target=target, args=(theirs, *items), daemon=True)
         process.start()
         theirs.close()
         pending[ours] = (number, process)
     try:
-        results = _collect(pending, stop, line)
+        return _collect(pending, stop, line)
     finally:
         for _, process in pending.values():  # after an error: they may wait for us to read
             process.kill()
+
+
+def _in_jobs(options: argparse.Namespace, shards: Sequence[tuple[int, int]], stop: Stop, line: ProgressLine) -> bytes:
+    """Verify each shard in a process of its own; return the merged verification, serialised.
+
+    A process of its own also makes the comparison: threads that it starts, and open indexes, must not be forked.
+    """
+    comparison = None
+    if options.against is not None:
+        (data,) = _in_processes(_prepare, [(options,)], stop, line)
+        comparison = pickle.loads(data)
+    work = Work(options, comparison)
+    results = _in_processes(_work, [(work, shard, stop) for shard in shards], stop, line)
     return _core.merge_verifications(results).serialise()
 
 
@@ -195,7 +242,7 @@ def _run(options: argparse.Namespace) -> bytes:
     try:
         n_jobs = _choose_jobs(options)
         if n_jobs == 1:
-            return _verify(options, (k, n), progress)
+            return Work(options, _compare(options)).verify((k, n), progress)
         return _in_jobs(options, [(k + n * j, n * n_jobs) for j in range(n_jobs)], stop, line)
     finally:
         line.end()

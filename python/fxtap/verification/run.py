@@ -4,21 +4,29 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Self
 
 import torch
 
 from .. import _core
 from ..paths import expand
 from ..reading import DumpReader, open_dump
-from .against import Counterparts
+from .against import Counterparts, Key
 from .arguments import quiet_read_only_buffers
 from .calls import Call, Selection, find_calls
-from .exact import measure_distances
+from .exact import Distances, measure_distances
 from .judging import Judge, Limits
 from .report import Verification
 
-__all__ = ["verify"]
+__all__ = ["Comparison", "Sides", "compare_sides", "verify", "verify_sides"]
+
+Dump = str | os.PathLike[str] | DumpReader
+
+
+def _open(dump: Dump, run: int) -> DumpReader:
+    return dump if isinstance(dump, DumpReader) else open_dump(expand(dump), run=run)
 
 
 @contextlib.contextmanager
@@ -73,11 +81,105 @@ def _run(calls: list[Call], judge: Judge, sharing: Sharing, progress: Callable[[
             is_stopped = progress(done + 1, len(calls)) is False
 
 
-def verify(
-    target: str | os.PathLike[str] | DumpReader,
+@dataclass(frozen=True)
+class Sides:
+    """The dumps of a verification.
+
+    `graph_from`, else golden, gives literals and wiring to a target without an index.
+    """
+
+    target: DumpReader
+    golden: DumpReader | None = None
+    graph_from: DumpReader | None = None
+
+    @classmethod
+    def open(cls, target: Dump, golden: Dump | None, graph_from: Dump | None, run: int, golden_run: int = 0) -> Self:
+        """Open the dumps that are not open yet, at their runs; 0: the latest."""
+        return cls(
+            _open(target, run),
+            None if golden is None else _open(golden, golden_run),
+            None if graph_from is None else _open(graph_from, 0),
+        )
+
+    def calls(self, selection: Selection) -> Iterator[Call]:
+        """Return target's calls."""
+        return find_calls(self.target, selection, self.graph_from or self.golden)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What a verification against golden needs before the first call; it can be sent to another process.
+
+    Attributes
+    ----------
+    report
+        The serialised comparison of golden with target.
+    rank
+        Target's only rank that it is about, or -1.
+    distances
+        From the exact values, if they were asked for.
+    """
+
+    report: bytes
+    rank: int = -1
+    distances: Mapping[Key, Distances] = field(default_factory=dict)
+
+    def counterparts(self, sides: Sides, calls: list[Call] | None = None) -> Counterparts:
+        """Return the pairs; `calls` are all of target's, if they are known."""
+        assert sides.golden is not None
+        report = _core.merge_reports([self.report])
+        return Counterparts(sides.golden, report, calls or sides.calls(Selection(rank=self.rank)))
+
+
+def compare_sides(sides: Sides, *, exact: bool, threads: int, report: bytes | None = None) -> Comparison | None:
+    """Compare the sides, unless the report of a comparison is given; None without a golden."""
+    golden, target = sides.golden, sides.target
+    if golden is None:
+        if exact:
+            raise ValueError("exact needs a golden dump: pass against")
+        return None
+    if report is None:
+        report = _core.compare(golden.path, target.path, run=(golden._run, target._run)).serialise()
+    if not exact:
+        return Comparison(report)
+    counterparts = Comparison(report).counterparts(sides)
+    quiet_read_only_buffers()
+    with torch.no_grad(), _threads(threads):
+        return Comparison(report, -1, measure_distances(list(counterparts.golden_calls.values()), counterparts))
+
+
+def verify_sides(
+    sides: Sides,
+    selection: Selection,
+    comparison: Comparison | None,
     *,
-    against: str | os.PathLike[str] | DumpReader | None = None,
+    max_bytes: int | None = None,
+    time_limit: float | None = None,
+    threads: int = 0,
+    shard: tuple[int, int] | None = None,
+    progress: Callable[[int, int], object] | None = None,
+) -> Verification:
+    """Verify the selected calls; `verify` describes the parameters."""
+    limits = Limits(_memory() // 4 if max_bytes is None else max_bytes, time_limit)
+    calls = list(sides.calls(selection))
+    counterparts = None
+    distances: Mapping[Key, Distances] = {}
+    if comparison is not None:
+        counterparts = comparison.counterparts(sides, calls if selection == Selection() else None)
+        distances = comparison.distances
+    core = _core.Verification(None if sides.golden is None else sides.golden.path, sides.target.path)
+    quiet_read_only_buffers()
+    with torch.no_grad(), _threads(threads):
+        _run(calls, Judge(core, limits, counterparts, distances), Sharing(shard, counterparts is None), progress)
+    return Verification(core)
+
+
+def verify(
+    target: Dump,
+    *,
+    against: Dump | None = None,
     exact: bool = False,
+    graph_from: Dump | None = None,
     run: int = 0,
     rank: int | None = None,
     graph: int | None = None,
@@ -95,13 +197,16 @@ def verify(
     Parameters
     ----------
     target
-        A dump with an index, or the result of `fxtap.open`.
+        A dump, or the result of `fxtap.open`.
     against
         A reference dump of the same model: golden's operators, with golden's literals, run on target's inputs. By
         default target's own operators.
     exact
         Also run golden's graph in float64 from its dumped inputs, and measure both dumps' results against that. Values
         are freed after their last use. Every shard runs the whole chain.
+    graph_from
+        An indexed dump of the same model: gives literals and wiring if `target` has no index (TorchAir's own); by
+        default golden. Without both, only calls whose files settle all arguments are replayed.
     run, rank, graph, step
         Only this one. By default the latest run (an opened dump has its own), and all ranks, graphs and steps.
     op
@@ -121,28 +226,18 @@ def verify(
     Raises
     ------
     OSError, LookupError, ValueError
-        The dump cannot be opened, has no index or no tensors, or `op` matches nothing.
+        A dump cannot be opened or has no tensors, or `op` matches nothing.
     """
     __tracebackhide__ = True  # pytest would print all of this docstring
-    dump = target if isinstance(target, DumpReader) else open_dump(expand(target), run=run)
+    sides = Sides.open(target, against, graph_from, run)
     rank, graph, step = (-1 if value is None else value for value in (rank, graph, step))
-    selection = Selection(rank, graph, step, op)
-    limits = Limits(_memory() // 4 if max_bytes is None else max_bytes, time_limit)
-    golden = open_dump(expand(against)) if isinstance(against, (str, os.PathLike)) else against
-    calls = list(find_calls(dump, selection))
-    counterparts = None
-    distances = None
-    if exact and golden is None:
-        raise ValueError("exact needs a golden dump: pass against")
-    if golden is not None:
-        report = _core.compare(golden.path, dump.path, run=(golden._run, dump._run))
-        counterparts = Counterparts(
-            golden, report, calls if selection == Selection() else find_calls(dump, Selection())
-        )
-    core = _core.Verification(None if golden is None else golden.path, dump.path)
-    quiet_read_only_buffers()
-    with torch.no_grad(), _threads(threads):
-        if exact and counterparts is not None:
-            distances = measure_distances(list(counterparts.golden_calls.values()), counterparts)
-        _run(calls, Judge(core, limits, counterparts, distances), Sharing(shard, counterparts is None), progress)
-    return Verification(core)
+    return verify_sides(
+        sides,
+        Selection(rank, graph, step, op),
+        compare_sides(sides, exact=exact, threads=threads),
+        max_bytes=max_bytes,
+        time_limit=time_limit,
+        threads=threads,
+        shard=shard,
+        progress=progress,
+    )
