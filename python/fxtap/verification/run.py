@@ -32,9 +32,9 @@ def _threads(number: int) -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def _memory() -> int:
-    """Return the machine's bytes of memory, not those that are free: a report must not depend on the moment."""
-    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+def default_max_bytes() -> int:
+    """Return a quarter of the machine's memory, not of what is free: a report must not depend on the moment."""
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 4
 
 
 class Sharing:
@@ -127,7 +127,7 @@ def verify(
     dump = target if isinstance(target, DumpReader) else open_dump(expand(target), run=run)
     rank, graph, step = (-1 if value is None else value for value in (rank, graph, step))
     selection = Selection(rank, graph, step, op)
-    limits = Limits(_memory() // 4 if max_bytes is None else max_bytes, time_limit)
+    limits = Limits(default_max_bytes() if max_bytes is None else max_bytes, time_limit)
     golden = open_dump(expand(against)) if isinstance(against, (str, os.PathLike)) else against
     calls = list(find_calls(dump, selection))
     counterparts = None
