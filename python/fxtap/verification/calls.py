@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
@@ -9,8 +10,9 @@ from functools import cached_property
 from typing import Any
 
 from ..reading import DumpReader, GraphReader, PatternError
-from .arguments import Arguments, Decoder, Node, Record, Saved, Slots
+from .arguments import Arguments, Decoder, Node, Record, Saved, Slots, read_file
 from .operators import NotReplayedError, Operator, find_operator
+from .replaced import with_torchs_kernel
 
 __all__ = ["Call", "Selection", "find_calls"]
 
@@ -54,7 +56,7 @@ class Call:
         """Return what it calls; `NotReplayedError` if that may not be called, or gives uninitialised memory."""
         if "undefined" in self.node.fields["flags"]:
             raise NotReplayedError("undefined memory")
-        return find_operator(self.node.python)
+        return with_torchs_kernel(find_operator(self.node.python))
 
     def arguments(self) -> Arguments:
         """Return its arguments; `NotReplayedError` if not all are known."""
@@ -166,7 +168,9 @@ def find_calls(dump: DumpReader, selection: Selection) -> Iterator[Call]:
         if selection.op is not None:
             dump.tensors(selection.op)  # raises with the nearest name
             raise PatternError(f"no operator of the selection matches {selection.op!r}")
-        raise LookupError(f"no operator calls in {dump.path}")
+        runs = [run for rank in dump.ranks for run in rank.runs]
+        why = ": verified while the model ran, and none was wrong" if runs and runs[-1]["type"] == "verify" else ""
+        raise LookupError(f"no operator calls in {dump.path}{why}")
 
 
 def _calls_of_step(
@@ -179,5 +183,5 @@ def _calls_of_step(
     chosen = None if op is None else set(dump.tensors(op, **place)._tensors.columns()["order"])
     for order, rows in _rows_of_nodes(columns, rank.world_size).items():
         if (chosen is None or order in chosen) and order < len(record.nodes):
-            slots = Slots(tensors, columns, rows)
+            slots = Slots(functools.partial(read_file, tensors), columns, rows)
             yield Call(rank.rank, graph.graph, step, number, record.nodes[order], record, slots)
