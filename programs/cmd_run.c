@@ -64,7 +64,8 @@ int cmd_run(int argc, char **argv)
 {
     run_options chosen = {0};
     const option_spec options[] = {
-        {'t', "type", OPTION_TEXT, &chosen.type, "TYPE", "npy: files (the default); stats: statistics only"},
+        {'t', "type", OPTION_TEXT, &chosen.type, "TYPE",
+         "npy: files (the default); stats: statistics only;\nverify: judge operators, save the wrong ones"},
         {'p', "path", OPTION_TEXT, &chosen.path, "DIR",
          "the dump's root; else $FXTAP_PATH, else the\nworking directory"},
         {'f', "filter", OPTION_TEXTS, &chosen.filters, "GLOB",
@@ -96,8 +97,9 @@ int cmd_run(int argc, char **argv)
     if (strcmp(argv[first], "--module") == 0) {
         strcpy(argv[first], "-m"); /* python only accepts the letter */
     }
-    if (chosen.type != NULL && strcmp(chosen.type, "npy") != 0 && strcmp(chosen.type, "stats") != 0) {
-        return usage_error(usage.command, "--type takes npy or stats, not \"%s\"", chosen.type);
+    if (chosen.type != NULL && strcmp(chosen.type, "npy") != 0 && strcmp(chosen.type, "stats") != 0 &&
+        strcmp(chosen.type, "verify") != 0) {
+        return usage_error(usage.command, "--type takes npy, stats or verify, not \"%s\"", chosen.type);
     }
     status = execute(&chosen, argv + first, argc - first);
     free(chosen.filters.texts);

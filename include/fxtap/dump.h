@@ -36,8 +36,9 @@ typedef struct fxtap_capture fxtap_capture;
 typedef struct fxtap_call fxtap_call;
 
 typedef enum fxtap_dump_type {
-    FXTAP_DUMP_NPY = 1,  /* files and index */
-    FXTAP_DUMP_STATS = 2 /* index rows alone */
+    FXTAP_DUMP_NPY = 1,   /* files and index */
+    FXTAP_DUMP_STATS = 2, /* index rows alone */
+    FXTAP_DUMP_VERIFY = 3 /* as NPY for a caller that submits few calls' tensors: a step without any has no folder */
 } fxtap_dump_type;
 
 /*
@@ -142,6 +143,10 @@ FXTAP_API fxtap_status fxtap_call_begin(fxtap_capture *capture, fxtap_call **out
  * the highest. FXTAP_E_EXISTS if another call of this graph, which has not failed, has the number.
  */
 FXTAP_API fxtap_status fxtap_call_begin_step(fxtap_capture *capture, uint64_t step, fxtap_call **out);
+
+/* The step number that the call has taken; the number of the call among those of its dump, in the order they began. */
+FXTAP_API uint64_t fxtap_call_step(const fxtap_call *call);
+FXTAP_API uint64_t fxtap_call_number(const fxtap_call *call);
 
 /*
  * The time stamp for all files of one run of a node (microseconds since 1970, UTC). Stamps rise within a call, even if

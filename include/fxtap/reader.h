@@ -79,7 +79,7 @@ typedef struct fxtap_run_info {
     const char *host;
     const char *versions;
     const char *command;
-    const char *type; /* "npy", "stats" */
+    const char *type; /* "npy", "stats", "verify" */
     uint64_t started_us;
     uint64_t ended_us; /* 0: still running, or killed */
 } fxtap_run_info;

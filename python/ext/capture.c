@@ -6,6 +6,7 @@
 #include "errors.h"
 #include "submit.h"
 #include "undefined.h"
+#include "verifier.h"
 #include "watch.h"
 
 /* ---- failures of the dump: stored until the end of the call; the model runs on ---- */
@@ -229,6 +230,31 @@ static int submit_results(fx_capture *c, const fx_instruction *instruction, PyOb
     return instruction->n_mutated == 0 ? 0 : submit_inouts(c, instruction, args, kwargs, result);
 }
 
+/* Before a dumped node runs. *held_out: what the verifier holds of its arguments, or NULL. */
+static int begin_node(fx_capture *c, const fx_instruction *instruction, PyObject *args, PyObject *kwargs,
+                      PyObject **held_out)
+{
+    c->stamp_us = fxtap_call_stamp(c->call);
+    return c->plan->verifier == Py_None ? submit_inputs(c, instruction, args, kwargs)
+                                        : fx_verifier_before(c, instruction, args, kwargs, held_out);
+}
+
+/* When it has returned. */
+static int end_node(fx_capture *c, const fx_instruction *instruction, PyObject *held, PyObject *args, PyObject *kwargs,
+                    PyObject *result)
+{
+    if (c->plan->verifier != Py_None) {
+        int is_wrong = held == NULL ? 0 : fx_verifier_after(c, instruction, held, args, kwargs, result);
+        if (is_wrong <= 0) {
+            return is_wrong;
+        }
+        if (submit_inputs(c, instruction, PyTuple_GetItem(held, 0), PyTuple_GetItem(held, 1)) < 0) {
+            return -1;
+        }
+    }
+    return submit_results(c, instruction, args, kwargs, result);
+}
+
 /* Runs an operator that is not torch's own, and checks for undeclared writes to its arguments. */
 static PyObject *invoke_watched(fx_capture *c, const fx_instruction *instruction, PyObject *args, PyObject *kwargs)
 {
@@ -244,14 +270,11 @@ static PyObject *invoke_watched(fx_capture *c, const fx_instruction *instruction
     return result;
 }
 
-PyObject *fx_capture_step(fx_capture *c, const fx_instruction *instruction, PyObject *args, PyObject *kwargs)
+static PyObject *run_node(fx_capture *c, const fx_instruction *instruction, PyObject *args, PyObject *kwargs,
+                          PyObject **held)
 {
-    c->node = instruction->plan;
-    if (c->node != NULL && !c->is_broken) {
-        c->stamp_us = fxtap_call_stamp(c->call);
-        if (submit_inputs(c, instruction, args, kwargs) < 0 && keep_error(c) < 0) {
-            return NULL;
-        }
+    if (c->node != NULL && !c->is_broken && begin_node(c, instruction, args, kwargs, held) < 0 && keep_error(c) < 0) {
+        return NULL;
     }
     if (instruction->effect != FX_PURE && c->call != NULL && before_effect(c, instruction, args, kwargs) < 0 &&
         keep_error(c) < 0) {
@@ -278,9 +301,18 @@ PyObject *fx_capture_step(fx_capture *c, const fx_instruction *instruction, PyOb
         Py_CLEAR(result);
     }
     if (result != NULL && c->node != NULL && !c->is_broken &&
-        submit_results(c, instruction, args, kwargs, result) < 0 && keep_error(c) < 0) {
+        end_node(c, instruction, *held, args, kwargs, result) < 0 && keep_error(c) < 0) {
         Py_CLEAR(result);
     }
+    return result;
+}
+
+PyObject *fx_capture_step(fx_capture *c, const fx_instruction *instruction, PyObject *args, PyObject *kwargs)
+{
+    c->node = instruction->plan;
+    PyObject *held = NULL;
+    PyObject *result = run_node(c, instruction, args, kwargs, &held);
+    Py_XDECREF(held); /* an exception, if there is one, stays: what is freed are tuples and tensors */
     return result;
 }
 

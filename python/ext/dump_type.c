@@ -70,8 +70,10 @@ static int set_type(const char *name, fxtap_dump_options *options)
         options->type = FXTAP_DUMP_NPY;
     } else if (strcmp(name, "stats") == 0) {
         options->type = FXTAP_DUMP_STATS;
+    } else if (strcmp(name, "verify") == 0) {
+        options->type = FXTAP_DUMP_VERIFY;
     } else {
-        PyErr_Format(PyExc_ValueError, "type is npy or stats, not '%s'", name);
+        PyErr_Format(PyExc_ValueError, "type is npy, stats or verify, not '%s'", name);
         return -1;
     }
     return 0;

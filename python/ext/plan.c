@@ -365,6 +365,7 @@ int fx_plan_create(fx_program *program, const fx_plan_options *options)
     }
     plan->dump = Py_NewRef(options->dump);
     plan->log = Py_NewRef(options->log);
+    plan->verifier = Py_NewRef(options->verifier);
     plan->warns = strcmp(options->on_error, "warn") == 0;
     plan->is_sync = fx_dump_is_sync(plan->dump);
     program->plan = plan; /* freed with the program */
@@ -383,6 +384,7 @@ void fx_plan_free(fx_plan *plan)
     PyMem_Free(plan->has_warned);
     Py_XDECREF(plan->dump);
     Py_XDECREF(plan->log);
+    Py_XDECREF(plan->verifier);
     PyMem_Free(plan);
 }
 
@@ -391,6 +393,7 @@ int fx_plan_traverse(fx_plan *plan, visitproc visit, void *arg)
     if (plan != NULL) {
         Py_VISIT(plan->dump);
         Py_VISIT(plan->log);
+        Py_VISIT(plan->verifier);
     }
     return 0;
 }

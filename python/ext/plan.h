@@ -35,6 +35,7 @@ typedef struct fx_node_plan {
 typedef struct fx_plan {
     PyObject *dump;         /* a Dump */
     PyObject *log;          /* called with each log line, or None */
+    PyObject *verifier;     /* judges each run of a node, only wrong ones are dumped; or None */
     fxtap_capture *capture; /* owned by the dump */
     bool is_sync;
     bool warns;      /* on_error="warn" */
@@ -49,6 +50,7 @@ typedef struct fx_plan_options {
     PyObject *dump;
     PyObject *skip;
     PyObject *log;
+    PyObject *verifier;
     unsigned int graph_id;
     const char *on_error;
 } fx_plan_options;

@@ -105,12 +105,13 @@ static int set_boxed(fx_program *program)
 
 static PyObject *new_program(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {"gm", "record", "dump", "graph_id", "skip", "on_error", "log", NULL};
+    static char *names[] = {"gm", "record", "dump", "graph_id", "skip", "on_error", "log", "verifier", NULL};
     PyObject *module;
     fx_plan_options options = {
-        .record = Py_None, .dump = Py_None, .skip = Py_None, .log = Py_None, .on_error = "raise"};
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|OOIO$sO:Program", names, &module, &options.record, &options.dump,
-                                     &options.graph_id, &options.skip, &options.on_error, &options.log)) {
+        .record = Py_None, .dump = Py_None, .skip = Py_None, .log = Py_None, .verifier = Py_None, .on_error = "raise"};
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|OOIO$sOO:Program", names, &module, &options.record, &options.dump,
+                                     &options.graph_id, &options.skip, &options.on_error, &options.log,
+                                     &options.verifier)) {
         return NULL;
     }
     PyObject *self = fx_object_new((PyObject *)type);

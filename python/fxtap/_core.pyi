@@ -97,7 +97,7 @@ class Dump:
         command: str | None = None,
     ) -> Dump:
         """
-        `type` is npy or stats. `queue_bytes` and `threads`: 0 is the default (1 GiB; at most 4 threads).
+        `type` is npy, stats or verify. `queue_bytes` and `threads`: 0 is the default (1 GiB; at most 4 threads).
 
         `lent_threads` is the size of torch's OpenMP team, which helps at the end of a call; its processors get no
         writer threads. 0: none.
@@ -133,6 +133,7 @@ class Program:
         *,
         on_error: str = "raise",
         log: Callable[[str], object] | None = None,
+        verifier: Any = None,
     ) -> Program:
         """
         Parameters
@@ -149,6 +150,8 @@ class Program:
             stops dumping, the model runs on.
         log
             Called with one line; also if the index is written without locks because the file system has none.
+        verifier
+            A `fxtap.verification.live.Verifier`: only operators that it finds wrong are dumped. None: all are.
         """
     @property
     def dumping(self) -> bool:

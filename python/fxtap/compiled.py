@@ -8,7 +8,7 @@ import logging
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch._dynamo.convert_frame import compile_lock
@@ -22,8 +22,11 @@ from .debug_files import DebugFiles
 from .functionalized import expand_mutations
 from .scope import active_block
 from .selection import explain_empty, skip_reasons
-from .session import Block, next_graph_id, open_dump, watch_fork
+from .session import Block, live_verification, next_graph_id, open_dump, watch_fork
 from .weights import mark_weights
+
+if TYPE_CHECKING:
+    from .verification.live import Verifier
 
 __all__ = ["CompiledGraph", "Configure", "Pass", "late_call"]
 
@@ -114,6 +117,7 @@ class CompiledGraph:
         files = DebugFiles(config)
         keep, custom_ops = config.get("debug.data_dump.filter"), bool(config.get("debug.data_dump.custom_ops"))
         on_error: str = config.get("debug.data_dump.on_error")
+        verify_every: int = config.get("debug.data_dump.verify_every")
         dump, skip = None, []
         if config.debug.data_dump.enabled:
             dump = open_dump(config, block)
@@ -123,7 +127,7 @@ class CompiledGraph:
             skipped = explain_empty(self.gm, self.kind, skip, keep)
             if skipped is not None:
                 logger.warning(skipped)
-        selection = (keep, custom_ops, on_error) if dump is not None else ()
+        selection = (keep, custom_ops, on_error, verify_every) if dump is not None else ()
         if not files.enabled:
             for form in self._forms.values():
                 if form.dump is dump and form.selection == selection:
@@ -135,8 +139,20 @@ class CompiledGraph:
             first_call = functools.partial(files.at_first_call, self.record, number)
         if dump is None:
             return _Form(_core.Program(self.gm), None, selection, first_call)
-        program = _core.Program(self.gm, self.record, dump, number, skip, on_error=on_error, log=logger.warning)
+        program = _core.Program(
+            self.gm, self.record, dump, number, skip, on_error=on_error, log=logger.warning,
+            verifier=self._verifier(dump, number, verify_every),
+        )  # fmt: skip
         return _Form(program, dump, selection, first_call)
+
+    def _verifier(self, dump: _core.Dump, number: int, every: int) -> Verifier | None:
+        """Return what judges the graph's operators in a dump of type "verify"."""
+        live = live_verification(dump)
+        if live is None:
+            return None
+        from .verification.live import Verifier  # imported late: few dumps need it
+
+        return Verifier(live, self.gm, self.record, number, every)
 
     def _next_number(self, dump: _core.Dump | None) -> int:
         """Return the number G of the graph; a new one if the root already has it (a later block of the same path)."""

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .options import TREE, Option, Tree
+
+if TYPE_CHECKING:
+    from .verification.live import Live
+    from .verification.report import Verification
 
 __all__ = ["CompilerConfig", "OptionError", "OptionValue", "Section"]
 
@@ -194,10 +198,30 @@ class CompilerConfig(Section):
     `docs/usage.md` lists all options. Assigning to an unknown name raises `OptionError`, an invalid value ValueError.
     """
 
-    __slots__ = ()
+    __slots__ = ("_verifications",)
 
     def __init__(self) -> None:
         super().__init__(TREE)
+        object.__setattr__(self, "_verifications", [])
+
+    _verifications: list[Live]  # shared with the copies
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        object.__setattr__(self, "_verifications", [])
+
+    @property
+    def verification(self) -> Verification | None:
+        """What dumps of type "verify" with this configuration, or a copy, have found so far; None if there is none."""
+        from .verification.report import Verification  # imported late: it needs torch, reading a configuration does not
+
+        shards = [shard for live in self._verifications for shard in live.shards()]
+        return Verification.merge(shards) if shards else None
+
+    def add_verification(self, live: Live) -> None:
+        """Note a dump of type "verify" that was opened with this configuration."""
+        if live not in self._verifications:
+            self._verifications.append(live)
 
     def get(self, path: str) -> Any:
         """Return the plain value of an option by its dotted path, such as "debug.data_dump.type"."""
@@ -213,6 +237,7 @@ class CompilerConfig(Section):
     def copy(self) -> CompilerConfig:
         """Return a shallow copy."""
         other = CompilerConfig()
+        object.__setattr__(other, "_verifications", self._verifications)
         for path, value in self._set_values():
             section, name = other._locate(path)
             section._values[name] = value

@@ -47,6 +47,7 @@ VARIABLES: dict[str, tuple[str, Callable[[str], Any]]] = {
     "FXTAP_SYNC": ("debug.data_dump.sync", _switch),
     "FXTAP_QUEUE_BYTES": ("debug.data_dump.queue_bytes", _size),
     "FXTAP_THREADS": ("debug.data_dump.threads", int),
+    "FXTAP_VERIFY_EVERY": ("debug.data_dump.verify_every", int),
     "FXTAP_ON_ERROR": ("debug.data_dump.on_error", str),
     "FXTAP_GRAPH_TYPE": ("debug.graph_dump.type", _word),
     "FXTAP_GRAPH_PATH": ("debug.graph_dump.path", str),

@@ -158,7 +158,7 @@ _GRAPH_DUMP: Tree = {
 }
 
 _DATA_DUMP: Tree = {
-    "type": Option(None, (None, "npy", "stats"), works=True),
+    "type": Option(None, (None, "npy", "stats", "verify"), works=True),
     "path": Option(None, check=real_path, works=True, plain=True),
     "filter": Option(None, check=_filter, works=True, plain=True),
     "custom_ops": _own_switch(False),
@@ -166,6 +166,7 @@ _DATA_DUMP: Tree = {
     "sync": _own_switch(False),
     "queue_bytes": Option(1 << 30, check=_integer(1, INT64_MAX), own=True, works=True),
     "threads": Option(0, check=_integer(0, 256), own=True, works=True),
+    "verify_every": Option(1, check=_integer(1, INT64_MAX), own=True, works=True),
     "on_error": Option("raise", ("raise", "warn"), own=True, works=True),
 }
 

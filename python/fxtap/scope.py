@@ -46,7 +46,9 @@ def dump(
     path
         The dump root; created if missing. "~" is the home folder.
     type
-        "npy" (files and index) or "stats" (index only).
+        "npy" (files and index), "stats" (index only) or "verify": each operator call is judged as `fxtap.verify` does;
+        only tensors of wrong ones are saved. When the block ends, one line on standard error tells the result;
+        `verification` of what is yielded has all of it.
     filter
         A filter, or shell patterns on node name, operator, module path or source line.
     options

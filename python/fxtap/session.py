@@ -12,7 +12,7 @@ import sys
 import threading
 import weakref
 from collections.abc import Iterator
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy
 import torch
@@ -21,7 +21,10 @@ import torch.distributed
 from ._core import Dump, claim_block
 from .config import CompilerConfig
 
-__all__ = ["Block", "close_block", "next_graph_id", "open_dump", "watch_fork", "world"]
+if TYPE_CHECKING:
+    from .verification.live import Live
+
+__all__ = ["Block", "close_block", "live_verification", "next_graph_id", "open_dump", "watch_fork", "world"]
 
 logger = logging.getLogger("fxtap")
 
@@ -47,6 +50,7 @@ _lock = threading.Lock()
 _blocks: set[Block] = set()
 _unscoped: set[Dump | None] = set()  # opened outside of blocks; no block closes them
 _dumps: dict[tuple[object, ...], Dump] = {}
+_live: dict[Dump, Live] = {}  # of the open dumps of type "verify"
 _graph_ids: Iterator[int] | None = None  # set at the first graph
 _watchers: weakref.WeakSet[Forkable] = weakref.WeakSet()
 
@@ -122,12 +126,40 @@ def open_dump(config: CompilerConfig, block: Block | None = None) -> Dump:
                 versions=versions(),
                 command=" ".join(sys.argv),
             )
+            if kind == "verify":
+                _live[dump] = _begin_verification(path, rank)
+        if dump in _live:
+            for configured in (config, *([] if block is None else [block.config])):
+                configured.add_verification(_live[dump])
         if block is None:
             _unscoped.add(dump)
         elif dump not in block.dumps:
             block.dumps.append(dump)
             _blocks.add(block)
         return dump
+
+
+def _begin_verification(path: str, rank: int) -> Live:
+    from .verification.live import Live  # imported late: few dumps need it
+
+    live = Live(path, rank)
+    _watchers.add(live)
+    return live
+
+
+def live_verification(dump: Dump) -> Live | None:
+    """Return what collects the verdicts of an open dump of type "verify"; None for other dumps."""
+    return _live.get(dump)
+
+
+def _close(dump: Dump) -> None:
+    """Close a dump; print the answer if it is a verification."""
+    live = _live.pop(dump, None)
+    try:
+        dump.close()
+    finally:
+        if live is not None:
+            live.print_answer()
 
 
 def close_block(block: Block) -> None:
@@ -147,7 +179,7 @@ def close_block(block: Block) -> None:
             del _dumps[key]
     with contextlib.ExitStack() as stack:
         for dump in closing:
-            stack.callback(dump.close)
+            stack.callback(_close, dump)
 
 
 def watch_fork(watcher: Forkable) -> None:
@@ -160,7 +192,7 @@ def watch_fork(watcher: Forkable) -> None:
 def _close_all() -> None:
     for dump in list(_dumps.values()):
         try:
-            dump.close()
+            _close(dump)
         except Exception as error:  # close the others anyway
             logger.error("the dump in %s could not be closed: %s", dump.rank_path, error)
     _dumps.clear()

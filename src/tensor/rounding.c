@@ -337,6 +337,7 @@ static void add_sums(fx_rounding *rounding, const fx_rounding_block *block)
         out->up += (uint64_t)block->up[lane];
         out->down += (uint64_t)(block->misrounded[lane] - block->up[lane]);
         out->unexplained += (uint64_t)block->unexplained[lane];
+        out->unfaithful += (uint64_t)block->unfaithful[lane];
         out->outliers += (uint64_t)block->outliers[lane];
     }
 }

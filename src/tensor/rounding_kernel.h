@@ -23,6 +23,7 @@ typedef struct fx_rounding_block {
     int64_t misrounded[FX_ROUNDING_LANES];
     int64_t up[FX_ROUNDING_LANES];
     int64_t unexplained[FX_ROUNDING_LANES];
+    int64_t unfaithful[FX_ROUNDING_LANES];
     int64_t outliers[FX_ROUNDING_LANES];
     int64_t marked[FX_ROUNDING_LANES]; /* all marks, combined by or */
     int64_t marks[FX_ROUNDING_BLOCK];

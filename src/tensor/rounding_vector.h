@@ -19,7 +19,7 @@ typedef int64_t vi __attribute__((vector_size(8 * VD_N))); /* as the result of a
 
 typedef struct sums {
     vd error, allow, bias, bias_square;
-    vi misrounded, up, unexplained, outliers, marked;
+    vi misrounded, up, unexplained, unfaithful, outliers, marked;
 } sums;
 
 static inline vd load(const double *from)
@@ -86,9 +86,11 @@ static inline __attribute__((always_inline)) vi add_step(const fx_rounding *r, v
     vd inner_spread = options->inner_scale * (spread * inverse), inner_relative = options->inner_relative * size;
     vd inner_square = inner_spread * inner_spread + inner_relative * inner_relative + flush * flush;
     vd above = power_at(format, saved) * inverse;
-    vd distance = error - r->unit * select(above > 1, above, splat(1));
+    vd half = r->unit * select(above > 1, above, splat(1)), distance = error - half;
     vi is_far = distance * distance > FX_ROUNDING_REACH * FX_ROUNDING_REACH * inner_square;
-    out->unexplained -= differs & (distance > 0) & is_far;
+    vi is_unexplained = differs & (distance > 0) & is_far;
+    out->unexplained -= is_unexplained;
+    out->unfaithful -= is_unexplained & (distance >= half);
 
     vi marks = (~plain & FX_ROUNDING_SPECIAL) | (record & FX_ROUNDING_RECORD);
     out->marked |= marks;
@@ -117,6 +119,7 @@ static void measure_block(const fx_rounding *rounding, const double *saved, cons
         memcpy(out->misrounded + k * VD_N, &lanes[k].misrounded, sizeof(vi));
         memcpy(out->up + k * VD_N, &lanes[k].up, sizeof(vi));
         memcpy(out->unexplained + k * VD_N, &lanes[k].unexplained, sizeof(vi));
+        memcpy(out->unfaithful + k * VD_N, &lanes[k].unfaithful, sizeof(vi));
         memcpy(out->outliers + k * VD_N, &lanes[k].outliers, sizeof(vi));
         memcpy(out->marked + k * VD_N, &lanes[k].marked, sizeof(vi));
     }

@@ -350,7 +350,7 @@ static bool needs_spread(const fxtap_verify_input *input, const fx_judgement *j,
 static void judge_same(const fxtap_verify_input *input, fx_judgement *out)
 {
     if (input->spread == NULL && !input->no_spread && out->error.outliers > 0) {
-        out->error.outliers = out->error.unexplained = 0;
+        out->error.outliers = out->error.unexplained = out->error.unfaithful = 0;
         out->error.max_ratio = NAN;
     }
     if (!size_holds(&out->error, RATIO_MAX)) {

@@ -115,20 +115,29 @@ void fxtap_call_settle(fxtap_call *call, const void *first, const void *end)
 
 /* ---- entries ---- */
 
-bool fx_call_ensure_begun(fxtap_call *call)
+static fxtap_status enter_rank(fxtap_call *call)
 {
     fxtap_dump *dump = call->dump;
-    if (call->has_begun) {
-        return !fx_call_is_dead(call);
-    }
-    call->has_begun = true;
     fxtap_status status = fx_tree_acquire_rank(dump, &call->rank);
     if (status == FXTAP_OK && atomic_load(&dump->indexed_rank) != call->rank->number) {
         pthread_mutex_lock(&dump->index.lock);
         status = fx_index_open(dump, call->rank);
         pthread_mutex_unlock(&dump->index.lock);
     }
-    if (status == FXTAP_OK && dump->type == FXTAP_DUMP_NPY) {
+    return status;
+}
+
+bool fx_call_ensure_begun(fxtap_call *call, bool has_file)
+{
+    fxtap_dump_type type = call->dump->type;
+    fxtap_status status = FXTAP_OK;
+    bool begins = !call->has_begun;
+    if (begins) {
+        call->has_begun = true;
+        status = enter_rank(call);
+    }
+    bool makes_folder = type == FXTAP_DUMP_VERIFY ? has_file && call->dir_fd < 0 : type == FXTAP_DUMP_NPY && begins;
+    if (status == FXTAP_OK && makes_folder && !fx_call_is_dead(call)) {
         status = fx_tree_begin(call);
     }
     if (status != FXTAP_OK) {
@@ -384,7 +393,7 @@ static fxtap_status check_submission(const fxtap_submission *from, uint64_t *byt
 static fxtap_status submit_alive(fxtap_call *call, const fxtap_submission *from, uint64_t saved_bytes,
                                  fxtap_ticket *out)
 {
-    fx_call_ensure_begun(call);
+    fx_call_ensure_begun(call, true);
     fxtap_status status = check_same_bytes(call, from, saved_bytes);
     if (status == FXTAP_OK) {
         status = check_undefined(from, saved_bytes);
@@ -525,7 +534,7 @@ fxtap_status fxtap_call_submit_small(fxtap_call *call, fxtap_slot slot, uint64_t
     if (status != FXTAP_OK || fx_call_is_dead(call)) {
         return status;
     }
-    if (!fx_call_ensure_begun(call)) {
+    if (!fx_call_ensure_begun(call, true)) {
         return FXTAP_OK;
     }
     size_t n_entries = call->n_entries;
@@ -547,7 +556,7 @@ fxtap_status fxtap_call_skip(fxtap_call *call, fxtap_slot slot, uint64_t stamp_u
     if (status != FXTAP_OK || fx_call_is_dead(call)) {
         return status;
     }
-    if (!fx_call_ensure_begun(call)) {
+    if (!fx_call_ensure_begun(call, false)) {
         return FXTAP_OK;
     }
     size_t n_entries = call->n_entries;

@@ -42,7 +42,7 @@ struct fxtap_call {
     uint64_t number;
     uint64_t step;
     uint64_t started_us;
-    bool has_begun; /* its folder was made, or making it failed */
+    bool has_begun; /* the index was opened, or opening it failed */
     fx_rank_folder *rank;
     fx_step_folder *folder;
     int dir_fd; /* -1: none */
@@ -79,8 +79,11 @@ bool fx_call_is_dead(const fxtap_call *call);
 bool fx_call_is_stale(const fxtap_call *call);
 /* FXTAP_E_INVALID for NULL and for a call whose dump is closed. Each public function checks this first. */
 fxtap_status fx_call_check(const fxtap_call *call);
-/* Makes the folders and opens the index. False: nothing is to be written; a failure becomes the call's. */
-bool fx_call_ensure_begun(fxtap_call *call);
+/*
+ * Makes the folders and opens the index; `has_file`: a file follows. False: nothing is to be written; a failure becomes
+ * the call's.
+ */
+bool fx_call_ensure_begun(fxtap_call *call, bool has_file);
 void fx_call_memory_clear(fx_call_memory *memory);
 /* Ends the calls that the user did not end, as failed ones, before their dump is closed. */
 void fx_calls_abandon(fxtap_dump *dump);

@@ -78,6 +78,16 @@ fxtap_status fxtap_call_begin_step(fxtap_capture *capture, uint64_t step, fxtap_
     return begin(capture, &step, out);
 }
 
+uint64_t fxtap_call_step(const fxtap_call *call)
+{
+    return call->step;
+}
+
+uint64_t fxtap_call_number(const fxtap_call *call)
+{
+    return call->number;
+}
+
 uint64_t fxtap_call_stamp(fxtap_call *call)
 {
     if (call == NULL || call->dump == NULL) {

@@ -256,8 +256,9 @@ static fxtap_status finish(fxtap_call *call, const char *reason)
     fxtap_dump *dump = call->dump;
     assert(dump != NULL);
     fx_call_unreserve(call);
-    if (reason == NULL && call->capture->is_skipped && !atomic_load(&call->has_failed)) {
-        fx_call_ensure_begun(call); /* the index gets the skip reasons */
+    bool is_step = call->capture->is_skipped || dump->type == FXTAP_DUMP_VERIFY; /* without any value, too */
+    if (reason == NULL && is_step && !atomic_load(&call->has_failed)) {
+        fx_call_ensure_begun(call, false); /* the index gets the skip reasons, the graph that was verified */
     }
     if (pthread_mutex_trylock(&dump->index.lock) != 0) {
         fx_queue_wait_call(&dump->queue, call); /* while another call is ending */

@@ -95,6 +95,19 @@ uint64_t fx_dump_now_us(const fxtap_dump *dump)
     return dump->clock_us();
 }
 
+const char *fx_dump_type_name(fxtap_dump_type type)
+{
+    switch (type) {
+    case FXTAP_DUMP_NPY:
+        return "npy";
+    case FXTAP_DUMP_STATS:
+        return "stats";
+    case FXTAP_DUMP_VERIFY:
+        return "verify";
+    }
+    return NULL;
+}
+
 static fxtap_status check(const fxtap_dump_options *options)
 {
     if (options->struct_size != sizeof *options) {
@@ -111,7 +124,7 @@ static fxtap_status check(const fxtap_dump_options *options)
         return fx_error(FXTAP_E_INVALID, "rank is %d, with world_size %d it must be 0 to %d", options->rank,
                         options->world_size, options->world_size - 1);
     }
-    if (options->type != FXTAP_DUMP_NPY && options->type != FXTAP_DUMP_STATS) {
+    if (fx_dump_type_name(options->type) == NULL) {
         return fx_error(FXTAP_E_INVALID, "dump type %d is not known", (int)options->type);
     }
     if (options->n_threads < 0 || options->n_threads > MAX_THREADS) {

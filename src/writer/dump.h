@@ -54,4 +54,7 @@ uint64_t fx_dump_now_us(const fxtap_dump *dump);
 /* How many forks lie between this process and the one that opened the first dump. */
 unsigned fx_fork_count(void);
 
+/* As in the index; NULL if the type is not known. */
+const char *fx_dump_type_name(fxtap_dump_type type);
+
 #endif

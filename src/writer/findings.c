@@ -89,7 +89,7 @@ fxtap_status fxtap_call_note(fxtap_call *call, const fxtap_note *note)
         note->kind > FXTAP_FINDING_UNWRITTEN_READ) {
         return fx_error(FXTAP_E_INVALID, "a finding needs a node of the graph, a kind and a position");
     }
-    if (fx_call_is_dead(call) || !fx_call_ensure_begun(call)) {
+    if (fx_call_is_dead(call) || !fx_call_ensure_begun(call, false)) {
         return FXTAP_OK;
     }
     fx_call_note *copy = fx_arena_calloc(&call->arena, 1, sizeof *copy);

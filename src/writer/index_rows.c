@@ -129,7 +129,7 @@ fxtap_status fx_rows_run(fxtap_dump *dump)
     put_u64(&r, dump->started_us);
     put_int(&r, dump->world_size);
     put_int(&r, dump->rank);
-    PUT_TEXTS(&r, dump->type == FXTAP_DUMP_STATS ? "stats" : "npy", fxtap_version(), dump->versions, dump->command);
+    PUT_TEXTS(&r, fx_dump_type_name(dump->type), fxtap_version(), dump->versions, dump->command);
     int64_t run = 0;
     fxtap_status status = insert_row(&r, &run);
     atomic_store(&dump->index.run, run);

@@ -382,6 +382,7 @@ static void assert_same_error(const fxtap_rounding_error *a, const fxtap_roundin
     assert_int_equal(a->up, b->up);
     assert_int_equal(a->down, b->down);
     assert_int_equal(a->unexplained, b->unexplained);
+    assert_int_equal(a->unfaithful, b->unfaithful);
     assert_int_equal(a->outliers, b->outliers);
     assert_int_equal(a->special, b->special);
     assert_int_equal(a->zero_signs, b->zero_signs);
@@ -435,7 +436,8 @@ static void check_kernels(fxtap_dtype dtype, bool has_spread)
     }
     fx_rounding_finish(rounding, &single);
     free(rounding);
-    assert_true(single.special > 0 && single.zero_signs > 0 && single.outliers > 0 && single.unexplained > 0);
+    assert_true(single.special > 0 && single.zero_signs > 0 && single.outliers > 0 && single.unexplained > 0 &&
+                single.unfaithful > 0);
     for (int level = FX_CPU_SCALAR; level <= (int)fx_cpu_best(); level++) {
         fx_cpu_use((fx_cpu_level)level);
         fxtap_rounding_error error = measure(&options, N, saved, reference, given);

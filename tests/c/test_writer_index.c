@@ -15,6 +15,7 @@
 #include "writer/dump.h"
 
 #define INDEX "worldsize1_global_rank0/fxtap.db"
+#define GRAPH "worldsize1_global_rank0/graph_1"
 
 static fxtap_status run(fxtap_capture *capture)
 {
@@ -196,9 +197,46 @@ static void test_read_only_tree(void **state)
     assert_int_equal(umount(tree_root), 0);
 }
 
+/* A call of type "verify" is a step in the index, and has a folder only if it saves something. */
+static void test_verification(void **state)
+{
+    (void)state;
+    fxtap_dump_options options = ss_options(tree_root);
+    options.type = FXTAP_DUMP_VERIFY;
+    fxtap_dump *dump = ss_open(&options);
+    fxtap_capture *capture = ss_capture(dump, 1, 1);
+    const int64_t shape[] = {2};
+    const float data[2] = {1, 2};
+    const fxtap_view view = {.data = data, .dtype = FXTAP_FLOAT32, .ndim = 1, .shape = shape};
+    const fxtap_note note = {.struct_size = sizeof note,
+                             .kind = FXTAP_FINDING_UNWRITTEN_READ,
+                             .stamp_us = 1,
+                             .position = "0",
+                             .count = 1,
+                             .total = 2};
+    for (uint64_t step = 0; step < 4; step++) {
+        fxtap_call *call = ss_begin(capture);
+        assert_true(fxtap_call_step(call) == step && fxtap_call_number(call) == step);
+        if (step == 1 || step == 2) {
+            assert_int_equal(fxtap_call_note(call, &note), FXTAP_OK);
+        }
+        if (step == 2) {
+            ss_submit(call, ss_slot(capture, 0, FXTAP_INPUT, "0"), 1, &view);
+        }
+        assert_int_equal(fxtap_call_end(call, NULL), FXTAP_OK);
+    }
+    fxtap_dump_close(dump);
+    assert_string_equal(ss_text(tree_root, "SELECT type FROM run"), "verify");
+    assert_int_equal(ss_int(tree_root, "SELECT count(*) FROM step"), 4);
+    assert_int_equal(ss_count_names(tree_path(tree_root, GRAPH), ""), 1);
+    assert_int_equal(ss_count_names(tree_path(tree_root, GRAPH "/2"), ".npy"), 1);
+    assert_int_equal(ss_check(tree_root), 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_verification, tree_make_root, tree_remove_root),
         cmocka_unit_test_setup_teardown(test_overwritten_in_place, tree_make_root, tree_remove_root),
         cmocka_unit_test_setup_teardown(test_cut_in_place, tree_make_root, tree_remove_root),
         cmocka_unit_test_setup_teardown(test_vacuumed, tree_make_root, tree_remove_root),

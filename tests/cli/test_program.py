@@ -50,7 +50,7 @@ RANK = "worldsize1_global_rank0"
         (["check", "absent"], "No such file"),
         (["stat"], "expected a FILE"),
         (["run"], "expected a SCRIPT"),
-        (["run", "--type", "nyp", "x.py"], "--type takes npy or stats"),
+        (["run", "--type", "nyp", "x.py"], "--type takes npy, stats or verify"),
         (["run", "--python", "/nonexistent/python", "x.py"], "cannot run"),
     ],
 )

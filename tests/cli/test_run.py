@@ -71,6 +71,17 @@ def test_statistics_alone(program: str, tmp_path: Path) -> None:
     assert (checked.returncode, checked.stdout) == (0, "no files to check\n")
 
 
+def test_verification(program: str, tmp_path: Path) -> None:
+    (tmp_path / "script.py").write_text(SCRIPT)
+    done = subprocess.run(
+        [program, "run", "--python", sys.executable, "--type=verify", "-p", "out", "script.py", "1"],
+        cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert done.returncode == 5, done.stderr
+    assert "fxtap: NOTHING WRONG" in done.stderr and "NOTHING" not in done.stdout
+    assert [path.name for path in (tmp_path / "out").rglob("*") if path.is_file()] == ["fxtap.db"]
+
+
 def test_a_python_without_fxtap(program: str, tmp_path: Path) -> None:
     (tmp_path / "script.py").write_text("print('ran')\n")
     bare = tmp_path / "python-bare"

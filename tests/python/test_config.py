@@ -223,6 +223,7 @@ class TestEnvironment:
             "FXTAP_SYNC": "true",
             "FXTAP_QUEUE_BYTES": "64MiB",
             "FXTAP_THREADS": "2",
+            "FXTAP_VERIFY_EVERY": "100",
             "FXTAP_ON_ERROR": "warn",
             "FXTAP_GRAPH_TYPE": "py",
             "FXTAP_GRAPH_PATH": str(tmp_path),
@@ -253,6 +254,7 @@ class TestEnvironment:
             ("FXTAP_QUEUE_BYTES", "many"),
             ("FXTAP_QUEUE_BYTES", "-5"),
             ("FXTAP_THREADS", "x"),
+            ("FXTAP_VERIFY_EVERY", "0"),
         ],
     )
     def test_bad_value_names_the_variable(self, variable: str, text: str) -> None:

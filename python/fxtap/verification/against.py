@@ -64,11 +64,10 @@ class Rounded(Saved):
     """A saved tensor as it is in another dtype."""
 
     def __init__(self, saved: Saved, dtype: torch.dtype) -> None:
-        super().__init__(saved.position, str(dtype).removeprefix("torch."), saved.strides, lambda: saved.values)
+        super().__init__(saved.position, str(dtype).removeprefix("torch."), saved.strides, lambda: self._round(saved))
 
-    @property
-    def in_file(self) -> Tensor:
-        values = super().in_file
+    def _round(self, saved: Saved) -> Tensor:
+        values = saved.in_file
         return values.to(self.dtype).to(values.dtype)
 
 

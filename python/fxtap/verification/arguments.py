@@ -16,7 +16,7 @@ from torch import Tensor
 from .. import _core
 from .operators import NotReplayedError
 
-__all__ = ["Arguments", "Node", "Record", "Saved", "Slots", "map_leaves"]
+__all__ = ["Arguments", "Node", "Record", "Saved", "Slots", "map_leaves", "read_file"]
 
 DTYPES: dict[str, torch.dtype] = {
     str(dtype).removeprefix("torch."): dtype for dtype in vars(torch).values() if isinstance(dtype, torch.dtype)
@@ -69,9 +69,7 @@ class Saved:
         The original one; the file's is wider for bfloat16 and the like.
     """
 
-    def __init__(
-        self, position: str, name: str, strides: Sequence[int] | None, load: Callable[[], _core.Values]
-    ) -> None:
+    def __init__(self, position: str, name: str, strides: Sequence[int] | None, load: Callable[[], Tensor]) -> None:
         self.position = position
         self.name = name
         self.strides = strides
@@ -84,26 +82,9 @@ class Saved:
         return DTYPES[self.name]
 
     @cached_property
-    def values(self) -> _core.Values:
-        """The file."""
-        try:
-            return self._load()
-        except (OSError, ValueError, LookupError, RuntimeError):
-            raise NotReplayedError("a file cannot be read") from None
-
-    @property
     def in_file(self) -> Tensor:
-        """The values as they are in the file, not to be written to."""
-        values = self.values
-        dtype = _FILE_DTYPES.get(values.descr)
-        if dtype is None:
-            raise NotReplayedError(f"dtype {self.name}")
-        if 0 in values.shape:
-            return torch.empty(values.shape, dtype=dtype)
-        flat = torch.frombuffer(values, dtype=dtype)
-        if values.fortran_order:
-            return flat.view(values.shape[::-1]).permute(*reversed(range(len(values.shape))))
-        return flat.view(values.shape)
+        """The values as they are in a file, not to be written to."""
+        return self._load()
 
     def original(self, fresh: bool = False) -> Tensor:
         """Return the tensor in its original dtype and strides; `fresh`: in memory of its own."""
@@ -128,6 +109,29 @@ class Saved:
         if tensor.numel() != 1:
             raise NotReplayedError("a number is not recorded as one")
         return kind(tensor.item())
+
+
+def read_file(tensors: _core.Tensors, row: int) -> Tensor:
+    """Return the values of a tensor's file.
+
+    Raises
+    ------
+    NotReplayedError
+        It cannot be read, or torch has no such dtype.
+    """
+    try:
+        values = tensors.open(row)
+    except (OSError, ValueError, LookupError, RuntimeError):
+        raise NotReplayedError("a file cannot be read") from None
+    dtype = _FILE_DTYPES.get(values.descr)
+    if dtype is None:
+        raise NotReplayedError(f"dtype {tensors[row]['dtype']}")
+    if 0 in values.shape:
+        return torch.empty(values.shape, dtype=dtype)
+    flat = torch.frombuffer(values, dtype=dtype)
+    if values.fortran_order:
+        return flat.view(values.shape[::-1]).permute(*reversed(range(len(values.shape))))
+    return flat.view(values.shape)
 
 
 def map_leaves(tree: Any, function: Callable[[Any], Any]) -> Any:
@@ -217,10 +221,20 @@ Columns = Mapping[str, Sequence[Any]]
 
 
 class Slots:
-    """The saved tensors of one operator call, by kind and position."""
+    """The tensors of one operator call, by kind and position.
 
-    def __init__(self, tensors: _core.Tensors, columns: Columns, rows: Sequence[int]) -> None:
-        self._tensors = tensors
+    Parameters
+    ----------
+    load
+        Returns the values of a row, as they are or would be in a file.
+    columns
+        The fields of the rows, as `_core.Tensors.columns` names them.
+    rows
+        Those of the call.
+    """
+
+    def __init__(self, load: Callable[[int], Tensor], columns: Columns, rows: Sequence[int]) -> None:
+        self._load = load
         self._columns = columns
         self.rows = {(columns["io"][row], columns["position"][row]): row for row in rows}
 
@@ -246,7 +260,7 @@ class Slots:
             raise NotReplayedError(f"layout {self.field(row, 'layout')}")
         strides = self.field(row, "strides")
         position, dtype = self.field(row, "position"), self.field(row, "dtype")
-        return Saved(position, dtype or "", strides, lambda: self._tensors.open(row))
+        return Saved(position, dtype or "", strides, lambda: self._load(row))
 
     def input(self, position: str, yields: Any) -> Any:
         """Return the value that another node gave to a position."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 from collections.abc import Hashable, Iterator
@@ -11,9 +12,10 @@ from typing import Any
 
 from .. import _core
 from ..reading import DumpReader, GraphReader, PatternError
-from .arguments import Arguments, Columns, Decoder, Node, Record, Saved, Slots, quiet_read_only_buffers
+from .arguments import Arguments, Columns, Decoder, Node, Record, Saved, Slots, quiet_read_only_buffers, read_file
 from .named import FileRecord, FileSlots, find_record
 from .operators import NotReplayedError, Operator, find_operator
+from .replaced import with_torchs_kernel
 
 __all__ = ["Call", "Selection", "find_calls"]
 
@@ -62,7 +64,7 @@ class Call:
         """Return what it calls; `NotReplayedError` if that may not be called, or gives uninitialised memory."""
         if "undefined" in self.node.fields["flags"]:
             raise NotReplayedError("undefined memory")
-        return find_operator(self.node.python)
+        return with_torchs_kernel(find_operator(self.node.python))
 
     def arguments(self) -> Arguments:
         """Return its arguments; `NotReplayedError` if not all are known."""
@@ -178,10 +180,11 @@ class _Source:
 
     def call(self, tensors: _core.Tensors, columns: Columns, order: int, rows: list[int]) -> tuple[Record, Node, Slots]:
         """Return record, node and tensors of the call whose rows these are."""
+        load = functools.partial(read_file, tensors)
         if self.by_name is None:
-            return self.record, self.record.nodes[order], Slots(tensors, columns, rows)
+            return self.record, self.record.nodes[order], Slots(load, columns, rows)
         name, target = columns["node"][rows[0]], columns["target"][rows[0]]
-        slots = FileSlots(tensors, columns, rows, self.dtypes.get(name, {}))
+        slots = FileSlots(load, columns, rows, self.dtypes.get(name, {}))
         node = self.by_name.get((name, target))
         if node is not None:
             return self.record, replace(node, order=order), slots
@@ -236,7 +239,9 @@ def find_calls(dump: DumpReader, selection: Selection, graph_from: DumpReader | 
         if selection.op is not None:
             dump.tensors(selection.op)  # raises with the nearest name
             raise PatternError(f"no operator of the selection matches {selection.op!r}")
-        raise LookupError(f"no operator calls in {dump.path}")
+        runs = [run for rank in dump.ranks for run in rank.runs]
+        why = ": verified while the model ran, and none was wrong" if runs and runs[-1]["type"] == "verify" else ""
+        raise LookupError(f"no operator calls in {dump.path}{why}")
 
 
 def _calls_of_step(

@@ -7,7 +7,7 @@ as tensors, None as a pickled object, keyword arguments not at all. bfloat16 is 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .. import _core
 from ..reading import DumpReader, GraphReader
 from .arguments import DTYPES, Columns, Node, Record, Saved, Slots
 from .operators import NotReplayedError, find_operator
@@ -52,9 +51,13 @@ class FileSlots(Slots):
     """
 
     def __init__(
-        self, tensors: _core.Tensors, columns: Columns, rows: Sequence[int], dtypes: dict[tuple[str, str], str]
+        self,
+        load: Callable[[int], Tensor],
+        columns: Columns,
+        rows: Sequence[int],
+        dtypes: dict[tuple[str, str], str],
     ) -> None:
-        super().__init__(tensors, columns, rows)
+        super().__init__(load, columns, rows)
         self._dtypes = dtypes
         self._files: dict[int, tuple[str, tuple[int, ...]]] = {}
 
@@ -69,7 +72,7 @@ class FileSlots(Slots):
         return self._files[row]
 
     def _saved(self, row: int, dtype: str) -> Saved:
-        return Saved(self._columns["position"][row], dtype, None, lambda: self._tensors.open(row))
+        return Saved(self._columns["position"][row], dtype, None, lambda: self._load(row))
 
     def saved(self, row: int) -> Saved:
         if self.file(row)[0] == "":

@@ -271,7 +271,10 @@ class Replay:
         try:
             args = [argument(value, name) for value, name in zip(arguments.args, names, strict=False)]
             kwargs = {name: argument(value, name) for name, value in arguments.kwargs.items()}
-            with _default_dtype(torch.float64 if wide else torch.float32):
+            # threads of the model see the default dtype, too: it is set only where it can decide a result's
+            is_integral = not any(is_floating(saved.dtype) for saved in arguments.tensors)
+            wanted = torch.float64 if wide else torch.float32
+            with _default_dtype(wanted if is_integral else torch.get_default_dtype()):
                 result = operator.function(*args, **kwargs)
         except NotReplayedError:
             raise

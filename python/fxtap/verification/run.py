@@ -40,9 +40,9 @@ def _threads(number: int) -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def _memory() -> int:
-    """Return the machine's bytes of memory, not those that are free: a report must not depend on the moment."""
-    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+def default_max_bytes() -> int:
+    """Return a quarter of the machine's memory, not of what is free: a report must not depend on the moment."""
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 4
 
 
 class Sharing:
@@ -160,7 +160,7 @@ def verify_sides(
     progress: Callable[[int, int], object] | None = None,
 ) -> Verification:
     """Verify the selected calls; `verify` describes the parameters."""
-    limits = Limits(_memory() // 4 if max_bytes is None else max_bytes, time_limit)
+    limits = Limits(default_max_bytes() if max_bytes is None else max_bytes, time_limit)
     calls = list(sides.calls(selection))
     counterparts = None
     distances: Mapping[Key, Distances] = {}
