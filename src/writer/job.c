@@ -225,8 +225,8 @@ static fxtap_status put_data(output *out, const fx_value *copied, void **scratch
 }
 
 /*
- * Writes the job's own file, from memory or from the file of `copied` (the same value under its first name, or one with its bytes). Removes it
- * on failure.
+ * Writes the job's own file, from memory or from the file of `copied` (the same value under its first name, or one with
+ * its bytes). Removes it on failure.
  */
 static fxtap_status make_file(fx_job *job, const fx_value *copied, bool read_only, void **scratch)
 {
