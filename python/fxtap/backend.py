@@ -81,10 +81,11 @@ def _inner_backend(choice: Any, mode: str | None) -> Callable[..., Any]:
 
     def compile_where_possible(gm: GraphModule, example_inputs: Sequence[Any]) -> Callable[..., Any]:
         device = _device_without_inductor(gm, example_inputs)
-        if device is None:
-            return inductor(gm, example_inputs)
-        _warn_about_device(device)
-        return lookup_backend("aot_eager")(gm, example_inputs)
+        if device is not None:
+            _warn_about_device(device)
+        backend: Callable[..., Any] = inductor if device is None else lookup_backend("aot_eager")
+        compiled: Callable[..., Any] = backend(gm, example_inputs)
+        return compiled
 
     return compile_where_possible
 

@@ -6,6 +6,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "fxtap/verify.h"
 #include "tensor/rounding.h"

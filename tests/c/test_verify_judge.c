@@ -1,8 +1,6 @@
 /* test_verify_judge.c - the stages of judging one result, and what each asks for. */
 #include "support_judge.h"
 
-#include <string.h>
-
 static void test_correct_rounding_is_exact(void **state)
 {
     arrays *a = *state;
