@@ -634,6 +634,9 @@ TORCH_LIBRARY(npu_test, m)
     m.def("fail_copy(int n) -> ()", [](int64_t n) { copy_to_fail = n; });
     m.def("make_copies_wrong(bool yes) -> ()", [](bool yes) { are_copies_wrong = yes; });
     m.def("take_host_copies() -> int[]", [] { return std::exchange(host_copies, {}); });
+    m.def("align_devices() -> ()", [] { /* blocks of a new size have equal addresses on both devices from now on */
+        memory.n_used[0] = memory.n_used[1] = std::max(memory.n_used[0], memory.n_used[1]);
+    });
     m.def("synchronize() -> ()", &synchronise);
     m.def("current_device() -> int", [] { return (int64_t)current; });
     m.def("set_device(int index) -> ()", [](int64_t index) { current = (c10::DeviceIndex)index; });

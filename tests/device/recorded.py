@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import re
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -44,7 +45,7 @@ class Recorder(Interpreter):
         self.values = values
 
     def run_node(self, n: Node) -> Any:
-        if n.op != "call_function":
+        if n.op != "call_function" or n.target is operator.getitem:
             return super().run_node(n)
         args, kwargs = self.fetch_args_kwargs_from_env(n)
         inputs = {**{str(i): value for i, value in enumerate(args)}, **kwargs}
