@@ -30,7 +30,7 @@ def build() -> Path:
     folder = BUILD / torch.__version__
     folder.mkdir(parents=True, exist_ok=True)
     library = folder / "npu_device.so"
-    with open(folder / "lock.fxtap", "w") as lock:
+    with (folder / "turn").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not library.exists() or library.stat().st_mtime < (HERE / "npu.cpp").stat().st_mtime:
             load("npu_device", [str(HERE / "npu.cpp")], extra_cflags=["-O0", "-g0"], build_directory=str(folder),
@@ -57,7 +57,8 @@ def register() -> None:
     vars(module).update(
         device=_Device, is_available=lambda: True, is_initialized=lambda: True, _lazy_init=lambda: None,
         _is_in_bad_fork=ops.is_forked, device_count=lambda: 2, current_device=ops.current_device,
-        set_device=lambda device: ops.set_device(_Device(device).index), synchronize=lambda device=None: ops.synchronize(),
+        set_device=lambda device: ops.set_device(_Device(device).index),
+        synchronize=lambda device=None: ops.synchronize(),
         manual_seed=lambda seed: None, manual_seed_all=lambda seed: None,
         get_rng_state=lambda device="npu": torch.get_rng_state(),
         set_rng_state=lambda state, device="npu": torch.set_rng_state(state),
