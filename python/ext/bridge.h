@@ -36,8 +36,8 @@ typedef struct fx_bridged {
 int fx_bridge_take(fx_state *state, PyObject *tensor, bool guarded, fx_bridged *out);
 
 /*
- * Copies a tensor that is away to the host, as many elements as its memory has. Returns 0 with either a view or a reason
- * to skip it (no memory for the copy); -1 with the device's exception: perhaps that of an operator that ran earlier.
+ * Copies a tensor that is away to the host, as many elements as its memory has. Returns 0 with either a view or a
+ * reason to skip it (no memory for the copy); -1 with the device's exception: perhaps that of an operator that ran earlier.
  */
 int fx_bridge_fetch(fx_state *state, PyObject *tensor, fx_bridged *bridged);
 

@@ -109,7 +109,7 @@ static PyObject *whole_extent(PyObject *tensor, Py_ssize_t n)
     return flat;
 }
 
-/* A copy of a device's tensor on the host. Elements that share memory, as those of an expanded tensor, are copied once. */
+/* A host copy of a device's tensor. Elements that share memory, as those of an expanded tensor, are copied once. */
 static PyObject *copy_to_host(PyObject *tensor, const fxtap_view *memory)
 {
     const void *first;

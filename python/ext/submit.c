@@ -212,7 +212,7 @@ static int skip_unsupported(capture *c, fx_place *place, fxtap_io io, const fxta
     return result < 0 ? -1 : 1;
 }
 
-/* The ticket of what the node copied to this tensor, if that is known, lies as it does, and has its bits; 0: no such. */
+/* The ticket of what the node copied to this tensor, if that is known, lies as it does, and has its bits; or 0. */
 static int find_copied(capture *c, PyObject *tensor, const fx_bridged *bridged, fxtap_ticket *out)
 {
     fx_bridged source;
