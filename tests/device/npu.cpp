@@ -570,34 +570,6 @@ const Tensor &resize(const Tensor &t, IntArrayRef size, std::optional<at::Memory
     return t;
 }
 
-Tensor &set_storage(Tensor &t, c10::Storage storage, int64_t offset, IntArrayRef size, IntArrayRef stride)
-{
-    auto *impl = t.unsafeGetTensorImpl();
-    impl->set_storage_keep_dtype(std::move(storage));
-    if (stride.size() == size.size()) {
-        impl->set_sizes_and_strides(size, stride, offset);
-    } else {
-        impl->set_sizes_contiguous(size);
-        impl->set_storage_offset(offset);
-    }
-    grow(t);
-    return t;
-}
-
-Tensor &set_tensor(Tensor &t, const Tensor &other)
-{
-    return set_storage(t, other.storage(), other.storage_offset(), other.sizes(), other.strides());
-}
-
-Tensor convolve(const Tensor &x, const Tensor &w, const std::optional<Tensor> &b, IntArrayRef stride,
-                IntArrayRef padding, IntArrayRef dilation, bool is_transposed, IntArrayRef extra, int64_t groups)
-{
-    synchronise();
-    auto bias = b.has_value() && b->defined() ? std::optional<Tensor>(open(*b)) : std::nullopt;
-    Tensor y = at::convolution(open(x), open(w), bias, stride, padding, dilation, is_transposed, extra, groups);
-    return to_npu(y, x.device());
-}
-
 TORCH_LIBRARY_IMPL(_, PrivateUse1, m) { m.fallback(torch::CppFunction::makeFromBoxedFunction<&fallback>()); }
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m)
@@ -610,13 +582,10 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m)
     m.impl("unfold", TORCH_FN(at::native::unfold));
     m.impl("view_as_real", TORCH_FN(at::native::view_as_real));
     m.impl("view_as_complex", TORCH_FN(at::native::view_as_complex));
-    m.impl("convolution_overrideable", &convolve);
     m.impl("_copy_from", &copy_from);
     m.impl("_copy_from_and_resize", &copy_and_resize);
     m.impl("_local_scalar_dense", &read_scalar);
     m.impl("resize_", &resize);
-    m.impl("set_.source_Storage_storage_offset", &set_storage);
-    m.impl("set_.source_Tensor", &set_tensor);
 }
 
 /* torch's own fallback for these views clones the source by a copy, which would call itself. */
