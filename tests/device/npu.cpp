@@ -261,17 +261,6 @@ struct Hooks final : at::PrivateUse1HooksInterface {
         return next != memory.pinned.begin() && (--next, (const char *)p < next->first + next->second);
     }
     at::Allocator *getPinnedMemoryAllocator() const override { return &pinned_allocator; }
-    void resizePrivateUse1Bytes(const c10::Storage &storage, size_t n) const override
-    {
-        synchronise();
-        c10::DeviceGuard guard(storage.device());
-        at::DataPtr fresh = allocator.allocate(n);
-        if (size_t n_kept = std::min(n, storage.nbytes())) {
-            memcpy(bytes_of(fresh.get(), current), bytes_of(storage.data(), current), n_kept);
-        }
-        storage.set_data_ptr_noswap(std::move(fresh));
-        storage.set_nbytes(n);
-    }
 } hooks;
 
 /* ---- kernels by the CPU's ---- */
@@ -401,7 +390,7 @@ void run_now(const c10::OperatorHandle &op, Stack *stack, at::ArrayRef<IValue> a
     op.callBoxed(&cpu.stack);
     for (const auto &[npu, host] : cpu.pairs) {
         if (npu.numel() + host.numel() > 0 && host.storage().data() != open(npu).storage().data()) {
-            npu.resize_(host.sizes());
+            TORCH_CHECK(npu.sizes() == host.sizes(), "npu: ", op.operator_name(), " resizes its argument");
             open(npu).copy_(host);
         }
     }
@@ -529,8 +518,6 @@ Tensor copy_from(const Tensor &from, const Tensor &to, bool is_non_blocking)
     return to;
 }
 
-Tensor copy_and_resize(const Tensor &from, const Tensor &to) { return copy_from(from, to.resize_(from.sizes()), false); }
-
 at::Scalar read_scalar(const Tensor &t)
 {
     synchronise();
@@ -555,21 +542,6 @@ Tensor make_strided(IntArrayRef size, IntArrayRef stride, std::optional<at::Scal
     return at::detail::empty_strided_generic(size, stride, &allocator, keys, c10::dtype_or_default(dtype));
 }
 
-void grow(const Tensor &t)
-{
-    size_t n = at::detail::computeStorageNbytes(t.sizes(), t.strides(), t.itemsize(), (size_t)t.storage_offset());
-    if (t.numel() > 0 && n > t.storage().nbytes()) {
-        hooks.resizePrivateUse1Bytes(t.storage(), n);
-    }
-}
-
-const Tensor &resize(const Tensor &t, IntArrayRef size, std::optional<at::MemoryFormat>)
-{
-    t.unsafeGetTensorImpl()->set_sizes_contiguous(size);
-    grow(t);
-    return t;
-}
-
 TORCH_LIBRARY_IMPL(_, PrivateUse1, m) { m.fallback(torch::CppFunction::makeFromBoxedFunction<&fallback>()); }
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m)
@@ -583,9 +555,7 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m)
     m.impl("view_as_real", TORCH_FN(at::native::view_as_real));
     m.impl("view_as_complex", TORCH_FN(at::native::view_as_complex));
     m.impl("_copy_from", &copy_from);
-    m.impl("_copy_from_and_resize", &copy_and_resize);
     m.impl("_local_scalar_dense", &read_scalar);
-    m.impl("resize_", &resize);
 }
 
 /* torch's own fallback for these views clones the source by a copy, which would call itself. */
