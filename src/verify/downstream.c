@@ -82,7 +82,7 @@ fxtap_status fx_find_downstream(const fxtap_verification *verification, fx_downs
     }
     fxtap_status status = FXTAP_OK;
     fx_table owners;
-    fx_table_init(&owners, sizeof(owned_value), SIZE_MAX, NULL, NULL);
+    fx_table_init(&owners, sizeof(owned_value), UINT32_MAX - 1, NULL, NULL);
     for (size_t i = 0; i < verification->n_operators; i++) {
         const fxtap_verify_operator *called = &verification->operators[i];
         size_t from = owner_of_inputs(&owners, &verification->results[called->first_result].place);
