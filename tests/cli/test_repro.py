@@ -16,7 +16,7 @@ import torch
 
 import fxtap
 from program_run import Run
-from replayed import by_tanh, dump, example, model, scaled, wrong_gelu
+from replayed import Wrong, by_tanh, dump, example, model, scaled, wrong_gelu
 
 aten = torch.ops.aten
 
@@ -179,23 +179,66 @@ def test_texts_of_a_dump_are_not_code(run: Run, tmp_path: Path) -> None:
     assert not list(tmp_path.rglob("executed")) and not Path("/executed").exists()
 
 
-def test_numbers_are_those_of_verify(run: Run, tmp_path: Path) -> None:
-    dump(tmp_path / "dump", model, [example(torch.bfloat16)], wrong_gelu(by_tanh))
+def in_bfloat16(result: torch.Tensor, left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
+    """A product whose sums are rounded after each term."""
+    total = torch.zeros_like(result)
+    for k in range(left.shape[1]):
+        total = total + left[:, k : k + 1] * right[k]
+    return total
+
+
+def one_spacing_more(result: torch.Tensor, *_: torch.Tensor) -> torch.Tensor:
+    changed = result.clone()
+    changed[1, 2] *= 1 + 2**-7 * 3
+    return changed
+
+
+def one_value_more(result: torch.Tensor, *_: torch.Tensor) -> torch.Tensor:
+    changed = result.clone()
+    changed[1, 2] += 2e-4
+    return changed
+
+
+@pytest.mark.parametrize(
+    ("dtype", "fault", "said"),
+    [
+        (torch.bfloat16, None, "RIGHT"),
+        (torch.bfloat16, in_bfloat16, "WRONG"),
+        (torch.bfloat16, one_spacing_more, "WRONG"),
+        (torch.float32, None, "RIGHT"),
+        (torch.float32, one_value_more, "WRONG"),
+    ],
+)
+def test_a_sum_is_judged_as_by_verify(dtype: torch.dtype, fault: Any, said: str, run: Run, tmp_path: Path) -> None:
+    """Few elements of a sum, or one, tell more than few of a function."""
+    faults = Wrong(torch.ops.aten.mm.default, 0, fault) if fault is not None else None
+    dump(tmp_path / "dump", lambda a, b: a @ b, [x(5, 512).to(dtype), x(512, 8, seed=2).to(dtype)], faults)
+    done = run("verify", "dump", FXTAP_PYTHON=sys.executable)
+    assert repro(run, "dump", "mm", "-o", "out").returncode == 0
+    shown = run_script(tmp_path / "out")
+    assert (done.returncode, shown.returncode) == ((0, 0) if said == "RIGHT" else (1, 1)), shown.stdout
+    assert shown.stdout.splitlines()[-1].startswith(said)
+
+
+def both_answers(dtype: torch.dtype, run: Run, folder: Path) -> tuple[dict[str, Any], list[list[str]]]:
+    """Return what `fxtap verify` and a repro's script tell of one wrong gelu: a row, and columns of two lines."""
+    dump(folder / "dump", model, [example(dtype)], wrong_gelu(by_tanh))
     done = run("verify", "dump", "--op", "gelu_1", "--json", "-", FXTAP_PYTHON=sys.executable)
     (wrong,) = json.loads(done.stdout)["wrong"]
     assert repro(run, "dump", "gelu_1", "-o", "out").returncode == 0
-    lines = run_script(tmp_path / "out").stdout.splitlines()
-    usual, found = (line.split()[-1] for line in lines if line.startswith("output_0"))
+    lines = run_script(folder / "out").stdout.splitlines()
+    return wrong, [line.split() for line in lines if line.startswith("output_0")]
+
+
+def test_numbers_are_those_of_verify(run: Run, tmp_path: Path) -> None:
+    wrong, lines = both_answers(torch.bfloat16, run, tmp_path)
+    usual, found = (line[-1] for line in lines)
     assert found == f"{wrong['misrounded']:.2%}" and usual == f"{wrong['misrounded_usual']:.2%}"
 
 
 def test_the_allowance_is_that_of_verify(run: Run, tmp_path: Path) -> None:
     """Also where a kernel cancels, as gelu's does for large negative numbers."""
-    dump(tmp_path / "dump", model, [example(torch.float32)], wrong_gelu(by_tanh))
-    done = run("verify", "dump", "--op", "gelu_1", "--json", "-", FXTAP_PYTHON=sys.executable)
-    (wrong,) = json.loads(done.stdout)["wrong"]
-    assert repro(run, "dump", "gelu_1", "-o", "out").returncode == 0
-    lines = run_script(tmp_path / "out").stdout.splitlines()
-    usual, found = (float(line.split()[-2].replace(",", "")) for line in lines if line.startswith("output_0"))
+    wrong, lines = both_answers(torch.float32, run, tmp_path)
+    usual, found = (float(line[-2].replace(",", "")) for line in lines)
     assert found == pytest.approx(wrong["ratio"], rel=0.1)  # other perturbations
     assert usual == pytest.approx(wrong["ratio_usual"], rel=0.1)

@@ -42,6 +42,8 @@ LARGEST_RATIO = 4  # of the error to what rounding explains
 REACH = 8  # standard deviations that one element may be off
 N_PERTURBED = 15
 MARGIN = 0.002  # of a share of elements, above twice the usual one
+RMS_FACTOR = 1.5  # of the error to the usual one, where many elements are usually not correctly rounded
+LONELY_RATIO, LONELY_REACH = 12, 5  # of one element of a sum: to all others, and to what it may be off
 
 
 def read(name: str) -> torch.Tensor:
@@ -99,8 +101,9 @@ class Measured:
     """A result against the exact one.
 
     ratio: RMS error in units of what rounding explains; share: of elements that are not the correctly rounded exact
-    ones; odd: the share that arithmetic in the kernel's own precision does not explain; n_far, n_special: elements far
-    off; NaN, infinite (or of the other sign of zero) on one side only.
+    ones; odd: the share that arithmetic in the kernel's own precision does not explain; unfaithful: of those that are
+    not even next to the exact value; largest: error of one element in units of what it may be; rest: RMS of the others;
+    n_far, n_special: elements far off; NaN, infinite (or of the other sign of zero) on one side only.
     """
 
     def __init__(self, value: torch.Tensor, exact: torch.Tensor, change: torch.Tensor, name: str) -> None:
@@ -124,15 +127,21 @@ class Measured:
         self.rms = float(error.square().mean().sqrt()) if self.n else 0.0
         self.ratio = self.rms / float(allowed.square().mean().sqrt()) if self.n else 0.0
         self.share = float((error > half).double().mean()) if self.n else 0.0
-        self.odd = float((error - half > REACH * inner).double().mean()) if self.n else 0.0
+        is_odd = error - half > REACH * inner
+        self.odd = float(is_odd.double().mean()) if self.n else 0.0
+        self.unfaithful = float((is_odd & (error >= 2 * half)).double().mean()) if self.n else 0.0
+        ratios = error / allowed
+        self.largest = float(ratios.max()) if self.n else 0.0
+        others = error[ratios < self.largest].square().sum() / max(error.numel(), 1)
+        self.rest = float((others / allowed.square().mean()).sqrt()) if self.n else 0.0
         self.n_far = int((error > REACH * allowed).sum())
         self.n_special = int(differs.sum() + signs.sum())
-        self.is_coarse = rho < 1
+        self.is_coarse, self.is_sum = rho < 1, terms > 1
 
 
 def is_more(share: float, usual: float, n: int) -> bool:
     """Return whether a share of n elements is more than chance makes of twice the usual one (Chernoff, 6 sigma)."""
-    p = 2 * (usual + 6 / max(n, 1)) + MARGIN
+    p = 2 * usual + MARGIN
     if n < 1 or share <= p or p >= 1:
         return False
     rest = (1 - share) * math.log((1 - share) / (1 - p)) if share < 1 else 0.0
@@ -148,8 +157,13 @@ def problem(found: Measured, usual: Measured) -> str:
         return f"the error is {found.ratio:,.3g} times what rounding explains"
     if found.n_far > usual.n_far:
         return f"{found.n_far:,} elements are far from the exact ones"
-    if found.is_coarse and is_more(found.odd, usual.odd, found.n):
+    if found.is_sum and found.largest > max(LONELY_RATIO * found.rest, LONELY_REACH * max(1, usual.largest)):
+        return "one element is far from the exact one"
+    is_coarser = found.rms > RMS_FACTOR * usual.rms and is_more(found.unfaithful, usual.unfaithful, found.n)
+    if found.is_coarse and (is_more(found.odd, usual.odd, found.n) or is_coarser):
         return f"{found.share:.1%} of its elements are not correctly rounded; {usual.share:.1%} is usual here"
+    if found.is_coarse and found.is_sum and found.unfaithful > 0 and usual.odd == 0:
+        return "an element is not next to the exact one"
     return ""
 
 
