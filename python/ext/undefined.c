@@ -11,11 +11,6 @@ static bool is_any_left(const fx_state *state)
     return state->undefined_regions != NULL && PyDict_Size(state->undefined_regions) > 0;
 }
 
-PyObject *fx_undefined_memory(const fx_state *state)
-{
-    return is_any_left(state) ? state->undefined_memory : NULL;
-}
-
 /* Creates the Memory object at first use. */
 static int create_memory(fx_state *state)
 {

@@ -11,9 +11,6 @@
 
 void fx_undefined_begin_call(struct fx_capture *capture);
 
-/* The Memory object if some memory is undefined, else NULL. Borrowed. */
-PyObject *fx_undefined_memory(const fx_state *state);
-
 /*
  * Called before an operator runs. *out is for fx_undefined_after(); NULL if the operator does not involve such memory.
  * Returns 0, or -1 with an exception.

@@ -1,7 +1,6 @@
 #include "verifier.h"
 
 #include "errors.h"
-#include "undefined.h"
 
 typedef struct fx_capture capture;
 
@@ -49,12 +48,11 @@ int fx_verifier_before(capture *c, const fx_instruction *instruction, PyObject *
 int fx_verifier_after(capture *c, const fx_instruction *instruction, PyObject *held, PyObject *args, PyObject *kwargs,
                       PyObject *result)
 {
-    PyObject *memory = fx_undefined_memory(c->state);
     PyObject *answer =
         ask(c, "after", true,
-            Py_BuildValue("kKKOOOOO", (unsigned long)instruction->slot, (unsigned long long)fxtap_call_step(c->call),
+            Py_BuildValue("kKKOOOO", (unsigned long)instruction->slot, (unsigned long long)fxtap_call_step(c->call),
                           (unsigned long long)fxtap_call_number(c->call), held, args, kwargs == NULL ? Py_None : kwargs,
-                          result, memory == NULL ? Py_None : memory));
+                          result));
     int is_wrong = answer == NULL ? -1 : PyObject_IsTrue(answer);
     Py_XDECREF(answer);
     return is_wrong;

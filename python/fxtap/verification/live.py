@@ -34,7 +34,7 @@ logger = logging.getLogger("fxtap")
 
 SEVERITY = {name: i for i, name in enumerate(("not replayed", "exact", "rounding", "biased", "wrong"))}
 
-_COLUMNS = ("io", "position", "skipped", "path", "layout", "dtype", "shape", "strides", "undefined_count")
+_COLUMNS = ("io", "position", "skipped", "path", "layout", "dtype", "shape", "strides")
 
 _AS_IN_FILES = {torch.complex32: torch.complex64, torch.bfloat16: torch.float32}
 
@@ -53,37 +53,29 @@ class Values:
         """Return them as the slots of a call."""
         return Slots(self._load, self._columns, range(len(self._tensors)))
 
-    def add(self, io: str, position: str, value: Any, memory: Any = None) -> None:
-        """Add a value as a dump saves it: lists by element, but those of numbers as one array.
-
-        Parameters
-        ----------
-        memory
-            A `fxtap.undefined.Memory` that knows undefined elements, or None.
-        """
+    def add(self, io: str, position: str, value: Any) -> None:
+        """Add a value as a dump saves it: lists by element, but those of numbers as one array."""
         items = value if isinstance(value, (list, tuple)) else [value]
         if isinstance(value, Tensor):
-            self._add_tensor(io, position, value, memory)
+            self._add_tensor(io, position, value)
         elif all(isinstance(item, (bool, int, float, complex)) for item in items):
             is_wide = not items or any(isinstance(item, float) for item in items)
-            self._add_tensor(io, position, torch.tensor(value, dtype=torch.float64 if is_wide else None), None)
+            self._add_tensor(io, position, torch.tensor(value, dtype=torch.float64 if is_wide else None))
         elif items is value:
             for i, item in enumerate(items):
-                self.add(io, f"{position}.{i}", item, memory)
+                self.add(io, f"{position}.{i}", item)
         else:
             self._append(None, io=io, position=position, skipped=str(value))
 
-    def _add_tensor(self, io: str, position: str, tensor: Tensor, memory: Any) -> None:
+    def _add_tensor(self, io: str, position: str, tensor: Tensor) -> None:
         reason = _unreadable(tensor)
         if reason is not None:
             self._append(None, io=io, position=position, skipped=reason)
             return
-        state = None if memory is None else memory.state(tensor)
         self._append(
             tensor, io=io, position=position, path="", layout=str(tensor.layout), shape=tuple(tensor.shape),
             dtype=str(tensor.dtype).removeprefix("torch."),
             strides=tensor.stride() if tensor.layout is torch.strided else None,
-            undefined_count=0 if state is None else int(state.count_nonzero()),
         )  # fmt: skip
 
     def _append(self, tensor: Tensor | None, **fields: Any) -> None:
@@ -294,7 +286,7 @@ class Verifier:
 
     def after(
         self, order: int, step: int, number: int, held: tuple[tuple[Any, ...], dict[str, Any] | None],
-        args: tuple[Any, ...], kwargs: dict[str, Any] | None, result: Any, memory: Any,
+        args: tuple[Any, ...], kwargs: dict[str, Any] | None, result: Any,
     ) -> bool:  # fmt: skip
         """Judge a call that has returned; return whether it is to be dumped.
 
@@ -304,17 +296,15 @@ class Verifier:
             That of the graph's call in the dump.
         held
             What `before` returned.
-        memory
-            A `fxtap.undefined.Memory` if elements are undefined, else None.
         """
         try:
             values = Values()
             for position, value in _positions(*held):
                 values.add("INPUT", position, value)
             for position, value in _results(result):
-                values.add("OUTPUT", position, value, memory)
+                values.add("OUTPUT", position, value)
             for position, value in self._inouts(order, args, kwargs, result):
-                values.add("INOUT", position, value, memory)
+                values.add("INOUT", position, value)
             place = (self._live.rank, self._graph, step, number)
             return self._live.judge(Call(*place, self._record.nodes[order], self._record, values.slots()))
         except Exception as error:  # of its preparation; the model must run on
