@@ -8,9 +8,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-__all__ = ["same_bits", "synchronise"]
+__all__ = ["BITS", "same_bits", "synchronise"]
 
-_BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
+BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
+"""Integers that have the bits of a dtype, by its size."""
 
 
 def _devices(value: Any) -> Iterator[torch.device]:
@@ -30,7 +31,7 @@ def synchronise(*values: Any) -> None:
 
 def same_bits(left: Tensor, right: Tensor) -> bool:
     """Return whether two tensors of one device have equal bits; False where the device cannot tell."""
-    dtype = _BITS.get(left.element_size())
+    dtype = BITS.get(left.element_size())
     if dtype is None or left.is_conj() or left.is_neg() or right.is_conj() or right.is_neg():
         return False
     try:

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from .. import _core
+from ..devices import BITS
 from .against import Counterparts, Key, Region
 from .arguments import Saved
 from .calls import Call
@@ -38,8 +39,6 @@ _UNITS = {
 _UNWRITTEN: dict[str, tuple[Place, ...]] = {"_ctc_loss": (("OUTPUT", "1"),)}
 """Results of operators that leave some elements unwritten."""
 
-_BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
-
 
 @dataclass(frozen=True)
 class Limits:
@@ -56,7 +55,7 @@ def _row_major(tensor: Tensor) -> Any:
 
 def _bits(tensor: Tensor) -> Tensor:
     plain = torch.view_as_real(tensor) if tensor.is_complex() else tensor
-    return plain.contiguous().view(_BITS[plain.element_size()])
+    return plain.contiguous().view(BITS[plain.element_size()])
 
 
 def _as_tensor(result: Any) -> Tensor:
