@@ -96,9 +96,11 @@ def _warn_about_device(device: str) -> None:
 
 
 def _device_without_inductor(gm: GraphModule, example_inputs: Sequence[Any]) -> str | None:
-    """Return a device of a graph's tensors for which inductor generates no code, or None."""
-    from torch._inductor.codegen.common import get_scheduling_for_device, init_backend_registration
-
+    """Return a device of a graph's tensors for which inductor generates no code; None also if torch cannot tell."""
+    try:
+        from torch._inductor.codegen.common import get_scheduling_for_device, init_backend_registration
+    except ImportError:
+        return None
     values = [*example_inputs, *gm.parameters(), *gm.buffers()]
     values += [node.meta.get("example_value") for node in gm.graph.nodes]
     devices = {value.device.type for value in values if isinstance(value, torch.Tensor)} - {"meta"}
