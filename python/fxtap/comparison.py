@@ -458,7 +458,7 @@ def _verify(report: Report, golden: str, target: str, parts: dict[str, Any], op:
 
     sides = Sides.open(target, golden, None, part("run", 1, 0), part("run", 0, 0))
     rank, graph, step = (part(name, 1, -1) for name in ("rank", "graph", "step"))
-    comparison = Comparison(report._core.serialise(), rank)
+    comparison = Comparison(report._core, rank)
     report.verification = verify_sides(sides, Part(rank, graph, step, op), comparison)
     report.is_rounding = _core.verify_report(report._core, report.verification._core)
 

@@ -95,7 +95,7 @@ def _compare(options: argparse.Namespace) -> Comparison | None:
     if options.report_fd is None:
         return compare_sides(_sides(options), exact=options.exact, threads=options.threads)
     with os.fdopen(options.report_fd, "rb") as file:
-        return Comparison(file.read(), options.rank)
+        return Comparison(_core.merge_reports([file.read()]), options.rank)
 
 
 def _choose_jobs(options: argparse.Namespace) -> int:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable, Hashable, Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Self
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
 
 import torch
 
@@ -108,44 +108,50 @@ class Sides:
 
 @dataclass(frozen=True)
 class Comparison:
-    """What a verification against golden needs before the first call; it can be sent to another process.
+    """What a verification against golden needs before the first call; it can be pickled for another process.
 
     Attributes
     ----------
     report
-        The serialised comparison of golden with target.
+        The comparison of golden with target.
     rank
         Target's only rank that it is about, or -1.
     distances
         From the exact values, if they were asked for.
     """
 
-    report: bytes
+    report: _core.Report
     rank: int = -1
     distances: Mapping[Key, Distances] = field(default_factory=dict)
 
     def counterparts(self, sides: Sides, calls: list[Call] | None = None) -> Counterparts:
         """Return the pairs; `calls` are all of target's, if they are known."""
         assert sides.golden is not None
-        report = _core.merge_reports([self.report])
-        return Counterparts(sides.golden, report, calls or sides.calls(Selection(rank=self.rank)))
+        return Counterparts(sides.golden, self.report, calls or sides.calls(Selection(rank=self.rank)))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _from_bytes, (self.report.serialise(), self.rank, self.distances)
 
 
-def compare_sides(sides: Sides, *, exact: bool, threads: int, report: bytes | None = None) -> Comparison | None:
-    """Compare the sides, unless the report of a comparison is given; None without a golden."""
+def _from_bytes(report: bytes, rank: int, distances: Mapping[Key, Distances]) -> Comparison:
+    return Comparison(_core.merge_reports([report]), rank, distances)
+
+
+def compare_sides(sides: Sides, *, exact: bool, threads: int) -> Comparison | None:
+    """Compare the sides; None without a golden."""
     golden, target = sides.golden, sides.target
     if golden is None:
         if exact:
             raise ValueError("exact needs a golden dump: pass against")
         return None
-    if report is None:
-        report = _core.compare(golden.path, target.path, run=(golden._run, target._run)).serialise()
+    comparison = Comparison(_core.compare(golden.path, target.path, run=(golden._run, target._run)))
     if not exact:
-        return Comparison(report)
-    counterparts = Comparison(report).counterparts(sides)
+        return comparison
+    counterparts = comparison.counterparts(sides)
     quiet_read_only_buffers()
     with torch.no_grad(), _threads(threads):
-        return Comparison(report, -1, measure_distances(list(counterparts.golden_calls.values()), counterparts))
+        distances = measure_distances(list(counterparts.golden_calls.values()), counterparts)
+    return replace(comparison, distances=distances)
 
 
 def verify_sides(
